@@ -1,0 +1,43 @@
+// Runs one child process in the foreground for the other scripts.
+
+import { spawn } from "node:child_process";
+import { accessSync, constants } from "node:fs";
+import { delimiter, join } from "node:path";
+
+/** The repository's folder; every path of the scripts starts here. */
+export const root = join(import.meta.dirname, "..");
+
+/** Runs Node on a script of this repository with its output shown as it comes; answers the exit code. */
+export async function runNode(args: readonly string[]): Promise<number> {
+  const child = spawn(process.execPath, [...args], { cwd: root, stdio: "inherit" });
+  const passOn = (signal: NodeJS.Signals): void => {
+    // A terminal has sent Ctrl-C to the whole group already.
+    if (signal !== "SIGINT" || !process.stdin.isTTY) child.kill(signal);
+  };
+  process.on("SIGINT", passOn);
+  process.on("SIGTERM", passOn);
+  try {
+    return await new Promise<number>((resolve, reject) => {
+      child.on("error", reject);
+      child.on("exit", (code) => { resolve(code ?? 1); });
+    });
+  } finally {
+    process.off("SIGINT", passOn);
+    process.off("SIGTERM", passOn);
+  }
+}
+
+/** Whether a program of this name is on the PATH. */
+export function isOnPath(name: string): boolean {
+  const dirs = (process.env["PATH"] ?? "").split(delimiter).filter((dir) => dir !== "");
+  return dirs.some((dir) => isExecutable(join(dir, name)));
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

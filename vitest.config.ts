@@ -1,0 +1,66 @@
+// One vitest project per tier of tests; scripts/run-tests.ts selects them and says what a tier needs.
+//
+// Tests learn from two variables where the NATS servers are. The scripts set them; for `npx vitest` straight from a shell they are
+// asked from the bootstrap here, which looks and brings nothing.
+
+import { execFileSync } from "node:child_process";
+import { join } from "node:path";
+import { defineConfig } from "vitest/config";
+
+const servers = natsServers();
+Object.assign(process.env, servers);
+
+/** Two cores are the smallest machine that the suite is meant for; real servers need the rest. */
+const workersMax = 2;
+
+export default defineConfig({
+  test: {
+    env: servers,
+    maxWorkers: workersMax,
+    passWithNoTests: true,
+    expect: { requireAssertions: true },
+    projects: [
+      {
+        test: {
+          name: "unit",
+          include: ["test/**/*.test.ts"],
+          exclude: ["test/**/*.{int,api,e2e,sim}.test.ts"],
+          testTimeout: 10_000,
+        },
+      },
+      { test: { name: "sim", include: ["test/**/*.sim.test.ts"], testTimeout: 120_000 } },
+      {
+        test: {
+          name: "int",
+          include: ["test/**/*.int.test.ts"],
+          exclude: ["test/kube/**", "test/cluster/**"],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        test: {
+          name: "api",
+          include: ["test/**/*.api.test.ts", "test/{kube,cluster}/**/*.int.test.ts"],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+        },
+      },
+      {
+        test: {
+          name: "e2e",
+          include: ["test/**/*.e2e.test.ts"],
+          testTimeout: 600_000,
+          hookTimeout: 900_000,
+          fileParallelism: false,
+        },
+      },
+    ],
+  },
+});
+
+function natsServers(): Record<string, string> {
+  const text = execFileSync(process.execPath, [join(import.meta.dirname, "scripts/bootstrap.mjs"), "env"], { encoding: "utf8" });
+  const pairs = text.split("\n").filter((line) => line.includes("="));
+  return Object.fromEntries(pairs.map((line) => [line.slice(0, line.indexOf("=")), line.slice(line.indexOf("=") + 1)]));
+}
