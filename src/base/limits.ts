@@ -1,0 +1,157 @@
+/**
+ * Every bound of the product in one place (I13). Relations between them are asserted at the end, so that raising one
+ * cannot quietly break another. Units are in the names.
+ */
+import { assert } from "./assert.ts";
+import type { DurationMs, EpochMs } from "./units.ts";
+
+const ms = (value: number): DurationMs => value as DurationMs;
+
+// --- The wire contract -----------------------------------------------------------------------------------------
+
+/** Largest Durable-Timer-Context header, in bytes. */
+export const contextBytesMax = 8 * 1024;
+/** Deepest nesting of objects in a context. */
+export const contextDepthMax = 4;
+/** Most keys in one context, all levels together. */
+export const contextKeyCountMax = 64;
+/** Largest flow id, execution id, node id, edge id, in UTF-8 bytes. */
+export const idBytesMax = 256;
+/** Largest flow version, in UTF-8 bytes. */
+export const flowVersionBytesMax = 128;
+/** A flow id of at most this many plain characters appears in subjects as itself. */
+export const flowTokenCharsMax = 64;
+/** Largest failure code of a fail command, in UTF-8 bytes. */
+export const failureCodeBytesMax = 128;
+/** Largest failure message of a fail command, in UTF-8 bytes. */
+export const failureMessageBytesMax = 1024;
+/** Largest lineage in a context, in bytes of its escaped JSON: the rest of the header is for hashes, times and failures. */
+export const lineageBytesMax = 6 * 1024;
+/** Default and largest configurable payload, in bytes; a broker's max_payload may lower it further. */
+export const payloadBytesMax = 1_000_000;
+/** Kept free below the broker's max_payload for headers of stored messages, in bytes. */
+export const payloadHeadroomBytes = 32 * 1024;
+/** Largest reply subject, in bytes. */
+export const replySubjectBytesMax = 256;
+/** Largest generation, fence and retry count: counters stay exact in every client's number type. */
+export const counterMax = 2_147_483_647;
+/** Default for the largest number of retries that a start may ask for. */
+export const retriesMaxDefault = 1_000;
+/** Default for the longest delay: ten years. */
+export const delayMsMaxDefault = ms(315_360_000_000);
+/** Last instant a timer may be due: NATS keeps schedules as 64-bit nanoseconds, which end in April 2262. */
+export const dueAtMsMax = Date.UTC(2262, 0, 1) as EpochMs;
+
+// --- Broker ----------------------------------------------------------------------------------------------------
+
+/** Oldest broker that is accepted, as [major, minor, patch]. */
+export const brokerVersionMin = [2, 14, 4] as const;
+/** Lowest JetStream API level that has every feature in use. */
+export const brokerApiLevelMin = 4;
+/** Time to wait for a publish acknowledgement before its outcome counts as unknown. */
+export const publishTimeoutMs = ms(10_000);
+/** Time to wait for a JetStream API reply. */
+export const apiTimeoutMs = ms(5_000);
+/** Publishes in flight on one connection. */
+export const publishesInFlightMax = 4_096;
+/** Messages in one atomic batch; the broker's own limit is 1,000. */
+export const atomicBatchSizeMax = 500;
+/** Bytes in one atomic batch. */
+export const atomicBatchBytesMax = 8 * 1024 * 1024;
+/** Below this many messages at one replica, single publishes are cheaper than a batch. */
+export const atomicBatchSizeMin = 24;
+/** Subjects in one multi-get; the broker's own limit is 1,024. */
+export const multiGetSizeMax = 512;
+/** Leader reads in flight at once. */
+export const leaderReadsInFlightMax = 64;
+/** How long a message id suppresses a second publish. */
+export const duplicateWindowMs = ms(120_000);
+/** How long the marker of a removed state record stays. */
+export const stateMarkerTtlMs = ms(300_000);
+
+// --- Broker clock ----------------------------------------------------------------------------------------------
+
+/** Assumed largest drift of this machine's monotonic clock, in parts per million. */
+export const clockDriftPpm = 500;
+/** A clock sample older than this is not used. */
+export const clockSampleAgeMsMax = ms(10_000);
+
+// --- Worker ----------------------------------------------------------------------------------------------------
+
+/** Messages decided and written together. */
+export const workerBatchSizeMax = 256;
+/** Bytes of message bodies decided and written together. */
+export const workerBatchBytesMax = 16 * 1024 * 1024;
+/** Batches in flight per loop. */
+export const workerBatchesInFlightMax = 2;
+/** How early a schedule is aimed before its due time; the worker holds the wake for the rest. */
+export const wakeLeadMs = ms(500);
+/** Acknowledgement wait of commands, feedback and wakes. */
+export const ackWaitMs = ms(30_000);
+/** In-flight messages have their acknowledgement wait extended this often. */
+export const ackExtendIntervalMs = ms(10_000);
+/** A decision older than this is dropped and made anew. */
+export const decisionAgeMsMax = ms(30_000);
+/** Second look of a leader at input newer than the record. */
+export const newerInputRecheckMs = ms(2_000);
+/** Smallest distance of a re-armed schedule from now. */
+export const rearmFloorMs = ms(1_000);
+/** Rounds of read, decide, write for one message before it is handed back. */
+export const settleRoundsMax = 5;
+/** Delay before a message handed back is delivered again. */
+export const redeliveryDelayMs = ms(1_000);
+/** Wakes in hand per worker (held until due or being written), at most. */
+export const wakesHeldMax = 2_000;
+/** Slots per rejection code in which the contexts of rejected commands are kept. */
+export const rejectedSlotCount = 256;
+/** Share of a worker's look-ahead that one flow may take, in percent. */
+export const flowSharePercentMax = 50;
+
+// --- Sweep -----------------------------------------------------------------------------------------------------
+
+/** State records read per pull of the walk. */
+export const sweepPullSizeMax = 5_000;
+/** Records examined together against schedules and wakes. */
+export const sweepProbeSizeMax = 256;
+/** Stuck schedules published again in one sweep. */
+export const sweepRepublishCountMax = 1_000;
+/** Time between the two looks which make an overdue schedule stuck. */
+export const sweepStuckRecheckMs = ms(2_000);
+/** Lease of a sweep; taken over by another worker when it is this old. */
+export const sweepLeaseMs = ms(60_000);
+/** After a break, resumes elapsed up to this long before the last summary are published again. */
+export const sweepBreakMarginMs = ms(600_000);
+
+// --- Operator --------------------------------------------------------------------------------------------------
+
+/** A broker loss shorter than this flips no condition. */
+export const brokerLossGraceMs = ms(30_000);
+/** Time for which a new resume consumer is created paused; it opens by itself when no operator extends it. */
+export const resumePauseMs = ms(600_000);
+/** Reconciles of different resources at once. */
+export const reconcilesInFlightMax = 4;
+/** Keys waiting in the operator's queue. */
+export const reconcileQueueSizeMax = 100_000;
+/** First and longest delay before a failed reconcile is tried again. */
+export const reconcileBackoffMsMin = ms(250);
+export const reconcileBackoffMsMax = ms(60_000);
+/** A reconcile of an unchanged resource happens at least this often (with jitter). */
+export const resyncIntervalMs = ms(60_000);
+/** Leader election: a lease not seen to change for this long is free. */
+export const leaderLeaseMs = ms(15_000);
+/** Leader election: a leader that did not renew for this long stops. */
+export const leaderRenewDeadlineMs = ms(10_000);
+/** Leader election: renewals happen this often. */
+export const leaderRetryMs = ms(2_000);
+/** Objects per page of a list. */
+export const listPageSize = 500;
+
+assert(atomicBatchSizeMax < 1_000, "atomic batches below the broker's limit");
+assert(multiGetSizeMax <= 1_024, "multi-gets within the broker's limit");
+assert(ackWaitMs >= 3 * ackExtendIntervalMs, "an acknowledgement wait survives two missed extensions");
+assert(ackWaitMs >= 4 * wakeLeadMs, "an acknowledgement wait of several leads");
+assert(publishTimeoutMs < ackWaitMs, "a publish settles within the acknowledgement wait");
+assert(leaderRenewDeadlineMs < leaderLeaseMs, "a leader stops before its lease is free");
+assert(leaderRetryMs * 2 < leaderRenewDeadlineMs, "two renewals fit before the deadline");
+assert(newerInputRecheckMs < ackWaitMs, "a recheck fits in the acknowledgement wait");
+assert(workerBatchSizeMax <= atomicBatchSizeMax, "a worker batch fits one atomic batch");

@@ -1,0 +1,20 @@
+/**
+ * Message ids. They are a fast path only, within the broker's duplicate window: identity is the compare-and-set and
+ * the fence. Schedules carry none: arming again inside the window would be swallowed, and no wake would ever come.
+ */
+import type { TimerKey } from "../timer/identity.ts";
+import type { ContentHash, FeedbackVerb } from "../timer/record.ts";
+
+const short = (hash: ContentHash): string => hash.slice("sha256:".length, "sha256:".length + 16);
+
+export const startMessageId = (key: TimerKey, snapshotHash: ContentHash): string => `start:${key.ref}:${short(snapshotHash)}`;
+
+export const feedbackMessageId = (
+  key: TimerKey,
+  feedback: { readonly verb: FeedbackVerb; readonly generation: number; readonly fence: number; readonly receiptHash: ContentHash },
+): string => `${feedback.verb}:${key.ref}:${String(feedback.generation)}:${String(feedback.fence)}:${short(feedback.receiptHash)}`;
+
+export const resumeMessageId = (key: TimerKey, at: { readonly generation: number; readonly fence: number }): string =>
+  `resume:${key.ref}:${String(at.generation)}:${String(at.fence)}`;
+
+export const terminalMessageId = (key: TimerKey): string => `terminal:${key.ref}`;

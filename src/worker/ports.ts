@@ -1,0 +1,209 @@
+/**
+ * What the worker needs from the outside, in the domain's own values: arrays in, one outcome per item, in order.
+ *
+ * P1 No port rejects for an item: what happened to it is its outcome. A port rejects only when its signal aborts.
+ * P2 `stored` means durable as the stream promises; `refused` means surely not stored; `unknown` means neither.
+ * P3 A write never changes anything but what its expectation names.
+ * P4 Every port is bounded: at most its own batch limits are in flight, and each wait ends.
+ * P5 Two items of one call may not name the same timer.
+ */
+import type { Failure } from "../base/failure.ts";
+import type { DurationMs, EpochMs } from "../base/units.ts";
+import type { StoredMessage } from "../protocol/message.ts";
+import type { Outcome } from "../protocol/outcome.ts";
+import type { TimerKey } from "../timer/identity.ts";
+import type { ElapsedRecord, TerminalRecord, TimerRecord } from "../timer/record.ts";
+
+/** Any replica (may be stale), or the stream's leader. */
+export type ReadFrom = "replica" | "leader";
+
+export type WriteOutcome =
+  | { readonly kind: "stored"; readonly revision: number }
+  /** The write expected nothing there, and something is. */
+  | { readonly kind: "exists" }
+  /** The write expected a revision that is no longer the last. */
+  | { readonly kind: "conflict" }
+  | { readonly kind: "refused"; readonly failure: Failure }
+  | { readonly kind: "unknown"; readonly failure: Failure };
+
+export type ReadOutcome<T> =
+  | { readonly kind: "found"; readonly value: T; readonly revision: number }
+  | { readonly kind: "absent" }
+  /** A removed record's marker: no record, but its subject is not free yet. */
+  | { readonly kind: "marker"; readonly revision: number }
+  /** Something is there that this version cannot read. */
+  | { readonly kind: "unreadable"; readonly problem: string; readonly revision: number }
+  | { readonly kind: "failed"; readonly failure: Failure };
+
+export interface StateStore {
+  read(keys: readonly TimerKey[], from: ReadFrom): Promise<readonly ReadOutcome<TimerRecord>[]>;
+  /** `expected` is the revision to replace; absent means that nothing, not even a marker, may be there. */
+  write(items: readonly { readonly key: TimerKey; readonly record: TimerRecord; readonly expected?: number }[]): Promise<readonly WriteOutcome[]>;
+  /** Replaces the record of that revision with a marker that expires. */
+  remove(items: readonly { readonly key: TimerKey; readonly expected: number }[]): Promise<readonly WriteOutcome[]>;
+}
+
+/** A start as it arrived: its context header and its body. */
+export type Snapshot = { readonly contextHeader: string; readonly body: Uint8Array };
+
+export interface SnapshotStore {
+  /** Creates only: a snapshot is never replaced (I4). */
+  create(items: readonly { readonly key: TimerKey; readonly snapshot: Snapshot }[]): Promise<readonly WriteOutcome[]>;
+  read(keys: readonly TimerKey[], from: ReadFrom): Promise<readonly ReadOutcome<Snapshot>[]>;
+}
+
+/** A schedule, or the wake that it became. */
+export type Armed = { readonly generation: number; readonly fence: number; readonly dueAtMs: EpochMs; readonly sequence: number };
+
+export type ArmItem = {
+  readonly key: TimerKey;
+  readonly generation: number;
+  readonly fence: number;
+  readonly dueAtMs: EpochMs;
+  /** When the schedule fires: a little before it is due, so that the wake can be held until then. */
+  readonly fireAtMs: EpochMs;
+  /** Sequence of the schedule to replace; absent means that none may be there. */
+  readonly expected?: number;
+};
+
+export type ArmedLook =
+  | { readonly kind: "seen"; readonly schedule?: Armed; readonly wake?: Armed }
+  | { readonly kind: "failed"; readonly failure: Failure };
+
+export interface ScheduleStore {
+  arm(items: readonly ArmItem[]): Promise<readonly WriteOutcome[]>;
+  /** Reads schedule and then wake of each timer, in this order, from the leader. */
+  look(keys: readonly TimerKey[]): Promise<readonly ArmedLook[]>;
+  /** Removes the schedule, whatever it carries. Idempotent. */
+  disarm(keys: readonly TimerKey[]): Promise<readonly WriteOutcome[]>;
+}
+
+export interface ResumeOutlet {
+  /** `body` is the snapshot's, already checked against the record's payload hash. A known duplicate counts as stored. */
+  publish(items: readonly { readonly key: TimerKey; readonly record: ElapsedRecord; readonly body: Uint8Array }[]): Promise<readonly WriteOutcome[]>;
+}
+
+export interface Archive {
+  /** Creates only; the stored bytes are those of the state record (I6). */
+  create(items: readonly { readonly key: TimerKey; readonly record: TerminalRecord }[]): Promise<readonly WriteOutcome[]>;
+  /** Always from the leader. */
+  read(keys: readonly TimerKey[]): Promise<readonly ReadOutcome<TerminalRecord>[]>;
+}
+
+/**
+ * A message in hand. Settling it after its connection was lost does nothing and returns false: the stream may have
+ * reused its sequence, and an old acknowledgement would then remove another timer's message.
+ */
+export interface Delivery {
+  readonly message: StoredMessage;
+  /** How often it was delivered, this time included. */
+  readonly deliveryCount: number;
+  isCurrent(): boolean;
+  ack(): boolean;
+  /** Hands it back, to be delivered again after `delayMs`. */
+  nak(delayMs: DurationMs): boolean;
+  /** Starts its acknowledgement wait anew. */
+  extend(): boolean;
+  /** Removes it, never to be delivered again. */
+  terminate(reason: string): boolean;
+}
+
+export type SourceName = "start" | "feedback" | "wake";
+
+export interface Source {
+  /**
+   * Waits for at least one message and returns what is there, at most `max`. Returns none only when `signal` aborts or
+   * after `expiresMs` without a message. Survives broker restarts by itself.
+   */
+  take(options: { readonly max: number; readonly expiresMs: DurationMs; readonly signal: AbortSignal }): Promise<readonly Delivery[]>;
+  /** Stops asking the broker for more. What was taken can still be settled. */
+  pause(): void;
+  resume(): void;
+  close(): Promise<void>;
+}
+
+export interface OutcomeOutlet {
+  /** Best effort, no acknowledgement. */
+  send(items: readonly { readonly replyTo: string; readonly outcome: Outcome }[]): void;
+}
+
+/** A rejected command, kept for inspection without its body. */
+export type Rejected = {
+  readonly code: string;
+  readonly problem: string;
+  readonly subject: string;
+  readonly sequence: number;
+  readonly contextHeader?: string;
+  readonly bodyHash: string;
+};
+
+export interface RejectedStore {
+  /** Best effort: failures are counted by the implementation's metrics and never hold up anything. */
+  keep(items: readonly Rejected[]): void;
+}
+
+export interface BrokerClock {
+  /** A time that the leader of SCHEDULES has surely reached, or undefined without a recent sample. */
+  lowerBoundMs(): EpochMs | undefined;
+  /** Asks the leader once. Never rejects. */
+  refresh(): Promise<void>;
+}
+
+export type StreamUsage = { readonly messages: number; readonly bytes: number; readonly bytesMax?: number };
+
+export type Usage = {
+  readonly state: StreamUsage;
+  readonly snapshots: StreamUsage;
+  readonly terminals: StreamUsage;
+  readonly account: { readonly bytes: number; readonly bytesMax?: number };
+};
+
+export interface CapacityProbe {
+  /** Undefined when the broker does not answer: unknown usage counts as none left. */
+  usage(): Promise<Usage | undefined>;
+}
+
+/** Identity of a stream's life; a change means that what was known of its content no longer holds. */
+export type StreamIdentity = { readonly incarnation: string; readonly createdAt: string; readonly lastSequence: number; readonly serverId?: string };
+
+export type TopologyFinding =
+  | { readonly kind: "usable"; readonly schedules: StreamIdentity; readonly payloadBytesMax: number }
+  /** The broker answers, and something the worker needs is missing or different. */
+  | { readonly kind: "unusable"; readonly problems: readonly string[] }
+  | { readonly kind: "unreachable"; readonly failure: Failure };
+
+export interface TopologyProbe {
+  check(): Promise<TopologyFinding>;
+}
+
+/** Small named values in the state bucket: the sweep's lease and summary. */
+export interface NotesStore {
+  read(name: string): Promise<ReadOutcome<string>>;
+  /** `expected` 0 means that nothing may be there. */
+  write(item: { readonly name: string; readonly text: string; readonly expected: number }): Promise<WriteOutcome>;
+}
+
+/** One record met by a walk over STATE. */
+export type WalkedRecord = { readonly key: TimerKey; readonly revision: number; readonly record: ReadOutcome<TimerRecord> };
+
+export interface StateWalk {
+  /** Every record up to the sequence that is last when the walk begins, in batches; ends early when `signal` aborts. */
+  walk(signal: AbortSignal): AsyncIterable<readonly WalkedRecord[]>;
+}
+
+/** Everything the worker needs from the broker. */
+export type WorkerPorts = {
+  readonly state: StateStore;
+  readonly snapshots: SnapshotStore;
+  readonly schedules: ScheduleStore;
+  readonly resumes: ResumeOutlet;
+  readonly archive: Archive;
+  readonly sources: Readonly<Record<SourceName, Source>>;
+  readonly outcomes: OutcomeOutlet;
+  readonly rejected: RejectedStore;
+  readonly clock: BrokerClock;
+  readonly capacity: CapacityProbe;
+  readonly topology: TopologyProbe;
+  readonly notes: NotesStore;
+  readonly walk: StateWalk;
+};
