@@ -1,0 +1,16 @@
+/** What a worker is told; the composition root maps the configuration in its environment to this. */
+import type { DurationMs } from "../base/units.ts";
+import type { CommandLimits } from "../protocol/command.ts";
+
+export type WorkerSettings = {
+  /** Unique per process; names the holder of the sweep's lease. */
+  readonly workerId: string;
+  readonly limits: CommandLimits;
+  /** Starts close at this usage of the fullest stream, in percent, and open again at the lower one. */
+  readonly admission: { readonly closePercent: number; readonly reopenPercent: number };
+  readonly sweep: { readonly intervalMs: DurationMs; readonly graceMs: DurationMs };
+  /** Wakes and commands that one worker may hold unacknowledged, per loop. */
+  readonly lookahead: number;
+  /** Time for in-flight work after a signal to stop. */
+  readonly shutdownGraceMs: DurationMs;
+};
