@@ -136,6 +136,11 @@ export interface JetStream {
   scan(options: { readonly stream: string; readonly filter: string; readonly batchSize: number; readonly signal: AbortSignal }): AsyncIterable<readonly StoredMessage[]>;
   /** A core message; best effort. */
   send(message: { readonly subject: string; readonly headers?: readonly (readonly [string, string])[]; readonly body: Uint8Array }): void;
+  /**
+   * Core messages on a subject, wildcards allowed, until the returned function is called; survives reconnects. Best
+   * effort: what is sent while disconnected is not seen. `listener` must not throw.
+   */
+  listen(subject: string, listener: (message: { readonly subject: string; readonly body: Uint8Array }) => void): () => void;
   streamState(stream: string): Promise<Told<StreamState>>;
   consumerState(stream: string, consumer: string): Promise<Told<ConsumerState>>;
   accountState(): Promise<Told<AccountState>>;
