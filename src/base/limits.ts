@@ -122,6 +122,24 @@ export const sweepLeaseMs = ms(60_000);
 /** After a break, resumes elapsed up to this long before the last summary are published again. */
 export const sweepBreakMarginMs = ms(600_000);
 
+// --- Client ----------------------------------------------------------------------------------------------------
+
+/** How often a client sends one command whose acknowledgement did not come, or that was refused for the moment. */
+export const commandAttemptCountMax = 4;
+/** First delay before a client sends a command again; doubled each time. */
+export const commandRetryDelayMs = ms(250);
+/** Default time that a client waits for the outcome of a command, after the broker has stored it. */
+export const outcomeTimeoutMs = ms(10_000);
+/** Outcomes that one client awaits at once. */
+export const outcomesAwaitedMax = 10_000;
+/** Default and largest number of resumes that a client holds without having handed them to its user. */
+export const resumeLookaheadDefault = 64;
+export const resumeLookaheadMax = 1_000;
+/** One pull of a client waits this long for resumes before it is renewed. */
+export const resumePullMs = ms(30_000);
+/** A client gives up to connect after this time by default. */
+export const connectTimeoutMs = ms(10_000);
+
 // --- Operator --------------------------------------------------------------------------------------------------
 
 /** A broker loss shorter than this flips no condition. */

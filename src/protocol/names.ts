@@ -67,6 +67,9 @@ export const headerNames = {
   dueAt: "Durable-Timer-Due-At",
 } as const;
 
+/** Reply subjects lie below this prefix unless the resource says otherwise. */
+export const replyPrefixDefault = "_INBOX.durable_timer";
+
 /** Keys beside the timers' own in the state bucket. */
 export const leaseKeys = { owner: "l.owner", sweep: "l.sweep", sweepSummary: "l.sweep-summary" } as const;
 
