@@ -1,0 +1,71 @@
+/**
+ * What the worker counts. Every label is a closed union: a timer, a subject or a text is never one, so the number of
+ * series is known beforehand. Calls never throw and cost next to nothing.
+ */
+import type { DurationMs } from "../base/units.ts";
+import type { MalformedCode } from "../protocol/command.ts";
+import type { RejectionCode } from "../timer/decide.ts";
+import type { SourceName } from "./ports.ts";
+
+/** How one delivery ended for its loop. `held` and `handed_back` leave the message with the broker. */
+export type DeliveryOutcome = "accepted" | "duplicate" | "rejected" | "malformed" | "ignored" | "held" | "handed_back";
+
+/** Why starts are not taken; `open` while they are. */
+export type AdmissionReason = "open" | "usage_unknown" | "state_full" | "snapshots_full" | "terminals_full" | "account_full";
+
+/** What the sweep did about one record, or why it left it alone although something seemed wrong. */
+export type SweepAction =
+  /** A waiting record had neither schedule nor wake. */
+  | "armed"
+  /** Its schedule belonged to an older transition and was replaced. */
+  | "rearmed"
+  /** Its schedule was overdue and did not fire: published again. */
+  | "republished"
+  /** An elapsed record had lost its wake: its resume was published again. */
+  | "resumed"
+  /** A terminal record was archived and removed. */
+  | "finished"
+  /** A live record of an archived timer was removed. */
+  | "removed"
+  /** The record changed while it was looked at; its writer takes care of it. */
+  | "superseded"
+  /** A look or a write had no certain result; the next sweep tries again. */
+  | "failed";
+
+export type SweepResult = "completed" | "incomplete" | "held_by_another" | "failed";
+
+/** The timers as the last sweep found them. */
+export type TimerCounts = {
+  readonly waiting: number;
+  readonly elapsed: number;
+  /** Waiting beyond due time and grace. */
+  readonly overdue: number;
+  /** Records and notes that this version cannot read. */
+  readonly unreadable: number;
+  readonly oldestOverdueMs: DurationMs;
+  readonly oldestElapsedMs: DurationMs;
+};
+
+export interface WorkerMetrics {
+  /** Messages taken from a source; `oldestAgeMs` is how long the oldest of them lay there. */
+  taken(loop: SourceName, batch: { readonly count: number; readonly oldestAgeMs?: DurationMs }): void;
+  settled(loop: SourceName, outcome: DeliveryOutcome, count: number): void;
+  rejected(code: RejectionCode | MalformedCode, count: number): void;
+  /** From taking a batch until its last message was settled; held wakes do not count as unsettled. */
+  batchFinished(loop: SourceName, durationMs: DurationMs): void;
+  /** A resume was stored this long after its due time. */
+  resumed(latenessMs: DurationMs): void;
+  wakesHeld(count: number): void;
+  /** A record that a loop met and this version cannot read. */
+  unreadableMet(count: number): void;
+  /** Called at every decision; closes and reopens are counted where `isOpen` differs from the call before. */
+  admission(state: { readonly isOpen: boolean; readonly reason: AdmissionReason }): void;
+  /** Usage of the fullest stream or of the account, in percent of its limit; undefined when unknown. */
+  usage(percent: number | undefined): void;
+  swept(result: SweepResult, durationMs: DurationMs): void;
+  sweepActed(action: SweepAction, count: number): void;
+  timers(counts: TimerCounts): void;
+  brokerConnected(isConnected: boolean): void;
+  /** Grows at each disconnect. */
+  brokerEpoch(epoch: number): void;
+}
