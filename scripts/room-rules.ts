@@ -46,7 +46,7 @@ export async function checkRooms(baseDir: string): Promise<RoomReport> {
     tsPreCompilationDeps: true,
     doNotFollow: { path: "node_modules" },
   });
-  const { modules, summary } = JSON.parse(String(output)) as ICruiseResult;
+  const { modules, summary } = JSON.parse(output as string) as ICruiseResult;
   const files = sourceFiles(baseDir);
   const misplaced = files.filter((path) => roomOf(path) === undefined && !path.startsWith("src/bin/"));
   return {

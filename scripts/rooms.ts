@@ -32,13 +32,13 @@ export const ROOMS: Readonly<Record<string, RoomRow>> = {
   "nats/core": room({ rooms: ["base", "protocol", "concurrency"], packages: ["@nats-io/"] }),
   nats: room({
     rooms: ["base", "protocol", "timer", "concurrency", "nats/core"],
-    typesOf: ["worker", "operator", "topology"],
+    typesOf: ["worker", "operator", "operator/plan", "topology"],
     packages: ["@nats-io/"],
   }),
-  "kube/manifests": room({ rooms: ["base", "resource"], typesOf: ["operator"], typesOfPackages: ["@kubernetes/"], isPure: true }),
-  kube: room({ rooms: ["base", "resource", "concurrency", "kube/manifests"], typesOf: ["operator"], packages: ["@kubernetes/"] }),
-  local: room({ rooms: ["base", "resource", "concurrency"], typesOf: ["operator"], packages: ["yaml"] }),
-  telemetry: room({ rooms: ["base"], typesOf: ["worker", "operator"], packages: ["pino", "prom-client"] }),
+  "kube/manifests": room({ rooms: ["base", "resource"], typesOf: ["operator", "operator/plan"], typesOfPackages: ["@kubernetes/"], isPure: true }),
+  kube: room({ rooms: ["base", "resource", "concurrency", "kube/manifests"], typesOf: ["operator", "operator/plan"], packages: ["@kubernetes/"] }),
+  local: room({ rooms: ["base", "resource", "concurrency"], typesOf: ["operator", "operator/plan"], packages: ["yaml"] }),
+  telemetry: room({ rooms: ["base"], typesOf: ["worker", "operator", "operator/plan"], packages: ["pino", "prom-client"] }),
   client: room({ rooms: ["base", "protocol", "timer", "concurrency", "system", "nats/core"] }),
   cli: room({
     rooms: ["base", "protocol", "resource", "topology", "operator/plan", "kube/manifests", "client", "system"],

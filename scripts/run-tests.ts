@@ -41,6 +41,7 @@ const node: readonly Need[] = [
 
 const TIERS: ReadonlyMap<string, Tier> = new Map([
   ["unit", { title: "pure", needs: [] }],
+  ["repo", { title: "this repository's own checks", needs: [] }],
   ["sim", { title: "simulation in virtual time", needs: [] }],
   ["int", { title: "real NATS servers", needs: nats }],
   ["api", { title: "a real Kubernetes API server", needs: [...nats, ...kubernetes], prepare: ["test/cluster/build.ts", "api"] }],

@@ -12,17 +12,20 @@ export async function withTree<Result>(tree: Tree, packages: readonly string[], 
   const dir = mkdtempSync(join(tmpdir(), "planted-"));
   try {
     const dependencies = Object.fromEntries(packages.map((name) => [name, "1.0.0"]));
-    const stubs = packages.flatMap((name) => [
-      [`node_modules/${name}/package.json`, JSON.stringify({ name, version: "1.0.0", main: "index.js" })],
-      [`node_modules/${name}/index.js`, ""],
-    ]);
-    const files = { ...tree, "package.json": JSON.stringify({ type: "module", dependencies }), ...Object.fromEntries(stubs) };
-    for (const [path, text] of Object.entries(files)) {
-      mkdirSync(dirname(join(dir, path)), { recursive: true });
-      writeFileSync(join(dir, path), String(text));
+    writeTree(dir, { ...tree, "package.json": JSON.stringify({ type: "module", dependencies }) });
+    for (const name of packages) {
+      const manifest = JSON.stringify({ name, version: "1.0.0", main: "index.js" });
+      writeTree(join(dir, "node_modules", name), { "package.json": manifest, "index.js": "" });
     }
     return await use(dir);
   } finally {
     rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+function writeTree(dir: string, tree: Tree): void {
+  for (const [path, text] of Object.entries(tree)) {
+    mkdirSync(dirname(join(dir, path)), { recursive: true });
+    writeFileSync(join(dir, path), text);
   }
 }

@@ -79,21 +79,21 @@ function plantedViolations(): { readonly tree: Tree; readonly expected: Readonly
     "every import resolves ← src/system/unresolved.ts",
     "no cycles ← src/system/cycle-a.ts",
   ]);
-  const plant = (room: string, name: string, specifier: string, rule: string): void => {
-    tree[`src/${room}/${name}.ts`] = importing(specifier);
-    expected.add(`${rule} ← src/${room}/${name}.ts`);
+  const plant = (path: string, specifier: string, rule: string): void => {
+    tree[`src/${path}.ts`] = importing(specifier);
+    expected.add(`${rule} ← src/${path}.ts`);
   };
   for (const room of roomNames) tree[`src/${room}/main.ts`] = "export const main = 1;\nexport type Main = number;\n";
   for (const [room, { rooms, typesOf, typesOfPackages }] of Object.entries(ROOMS)) {
     const forbidden = roomNames.filter((other) => ![room, ...rooms, ...typesOf].includes(other));
-    for (const other of [...forbidden, "bin"]) plant(room, `takes-${slug(other)}`, `${up(room)}${other}/main.ts`, `${room}: unknown room`);
-    for (const other of typesOf) plant(room, `takes-values-of-${slug(other)}`, `${up(room)}${other}/main.ts`, `${room}: ${other} is types-only`);
-    plant(room, "takes-package", outsider, `${room}: package`);
+    for (const other of [...forbidden, "bin"]) plant(`${room}/takes-${slug(other)}`, `${up(room)}${other}/main.ts`, `${room}: unknown room`);
+    for (const other of typesOf) plant(`${room}/takes-values-of-${slug(other)}`, `${up(room)}${other}/main.ts`, `${room}: ${other} is types-only`);
+    plant(`${room}/takes-package`, outsider, `${room}: package`);
     for (const scope of typesOfPackages) {
-      plant(room, "takes-package-values", String(packages.find((name) => name.startsWith(scope))), `${room}: ${scope} is types-only`);
+      plant(`${room}/takes-package-values`, String(packages.find((name) => name.startsWith(scope))), `${room}: ${scope} is types-only`);
     }
   }
-  for (const room of PURE_ROOMS) plant(room, "takes-built-in", "node:fs", "pure rooms import no Node built-in");
+  for (const room of PURE_ROOMS) plant(`${room}/takes-built-in`, "node:fs", "pure rooms import no Node built-in");
   tree["src/bin/main.ts"] = "export const main = 1;\n";
   return { tree, expected };
 }
