@@ -1,0 +1,73 @@
+/**
+ * The resume stage: reads the snapshots that are owed, checks every body against its record's hash, and publishes.
+ *
+ * Bodies are read in portions bounded in bytes (I13). A body from a replica that does not match is read once more from
+ * the leader; if that one does not match either, the timer is set aside: never resumed with wrong bytes (I2).
+ */
+import { present } from "../base/assert.ts";
+import { workerBatchBytesMax } from "../base/limits.ts";
+import { payloadHash } from "../timer/hashes.ts";
+import type { ElapsedRecord } from "../timer/record.ts";
+import type { ReadFrom, ReadOutcome, Snapshot } from "./ports.ts";
+import { note, type Progress, type WriteContext } from "./stages.ts";
+
+/** Publishes the resume of each job's elapsed record. */
+export async function publishResumes(context: WriteContext, due: readonly Progress[]): Promise<void> {
+  for (const portion of portions(due)) await publishPortion(context, portion);
+}
+
+function portions(due: readonly Progress[]): readonly (readonly Progress[])[] {
+  const result: Progress[][] = [];
+  let current: Progress[] = [];
+  let bytes = 0;
+  for (const progress of due) {
+    const size = progress.job.record.payloadBytes;
+    if (current.length > 0 && bytes + size > workerBatchBytesMax) {
+      result.push(current);
+      current = [];
+      bytes = 0;
+    }
+    current.push(progress);
+    bytes += size;
+  }
+  if (current.length > 0) result.push(current);
+  return result;
+}
+
+async function publishPortion(context: WriteContext, portion: readonly Progress[]): Promise<void> {
+  const bodies = new Map<Progress, Uint8Array>();
+  await readBodies(context, { portion, from: "replica", bodies });
+  const missing = portion.filter((progress) => !bodies.has(progress));
+  if (missing.length > 0) await readBodies(context, { portion: missing, from: "leader", bodies });
+  const ready = portion.filter((progress) => bodies.has(progress));
+  if (ready.length === 0) return;
+  const outcomes = await context.ports.resumes.publish(ready.map((progress) => ({
+    key: progress.job.key, record: progress.job.record as ElapsedRecord, body: present(bodies.get(progress), "a checked body"),
+  })));
+  ready.forEach((progress, index) => { note(progress, "resume", present(outcomes[index], "one outcome per resume")); });
+}
+
+type BodyReads = { readonly portion: readonly Progress[]; readonly from: ReadFrom; readonly bodies: Map<Progress, Uint8Array> };
+
+async function readBodies(context: WriteContext, { portion, from, bodies }: BodyReads): Promise<void> {
+  const reads = await context.ports.snapshots.read(portion.map(({ job }) => job.key), from);
+  portion.forEach((progress, index) => {
+    const read = present(reads[index], "one read per snapshot");
+    const isRight = read.kind === "found" && payloadHash(read.value.body, context.sha256) === progress.job.record.payloadHash;
+    if (isRight) bodies.set(progress, read.value.body);
+    else if (from === "leader") progress.result = lost(read);
+  });
+}
+
+function lost(read: ReadOutcome<Snapshot>): NonNullable<Progress["result"]> {
+  switch (read.kind) {
+    case "failed":
+      return { kind: "again", at: "resume" };
+    case "found":
+      return { kind: "corrupt", at: "resume", problem: "the snapshot's body does not match its hash" };
+    case "unreadable":
+      return { kind: "corrupt", at: "resume", problem: read.problem };
+    default:
+      return { kind: "corrupt", at: "resume", problem: "the snapshot is missing" };
+  }
+}

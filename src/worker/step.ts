@@ -1,0 +1,168 @@
+/**
+ * One step for all inputs: look, decide, write, for many timers at once. A timer whose compare-and-set was lost, or
+ * whose reply did not come, is looked at again from the leader and decided anew, a bounded number of times.
+ *
+ * The step holds no state and settles no message: its caller acknowledges after it, by the result.
+ */
+import { present, unreachable } from "../base/assert.ts";
+import type { Clock } from "../base/clock.ts";
+import { settleRoundsMax } from "../base/limits.ts";
+import type { Sha256 } from "../base/sha256.ts";
+import type { EpochMs } from "../base/units.ts";
+import { decide, type Answer, type Basis, type Decision } from "../timer/decide.ts";
+import type { TimerKey } from "../timer/identity.ts";
+import type { TimerInput } from "../timer/input.ts";
+import type { TimerRecord } from "../timer/record.ts";
+import { isAtLeast } from "../timer/writes.ts";
+import type { Snapshot, WorkerPorts } from "./ports.ts";
+import { executeWrites, type WriteJob, type WriteResult } from "./stages.ts";
+import { readViews, type ViewOutcome } from "./views.ts";
+
+/** One input for one timer. */
+export type Work = {
+  readonly key: TimerKey;
+  readonly input: TimerInput;
+  /** How to look first: a start assumes absence, a second look after the recheck interval asks the leader again. */
+  readonly basis: Basis;
+  /** A start's own; needed to write its snapshot. */
+  readonly snapshot?: Snapshot;
+};
+
+export type StepResult =
+  /** Everything that the decision asked for is durable. */
+  | { readonly kind: "done"; readonly answer: Answer; readonly record: TimerRecord; readonly changed: boolean }
+  | { readonly kind: "ignored"; readonly reason: string }
+  | { readonly kind: "rejected"; readonly answer: Extract<Answer, { outcome: "rejected" }> }
+  | { readonly kind: "hold"; readonly dueAtMs: EpochMs }
+  /** Come back after the recheck interval with basis `leader_again`. */
+  | { readonly kind: "recheck" }
+  /** Not now: hand the message back. Nothing of it is lost, whatever was already written. */
+  | { readonly kind: "hand_back"; readonly why: string; readonly failure?: unknown }
+  /** What is stored for this timer contradicts itself; it is set aside and reported. */
+  | { readonly kind: "corrupt"; readonly problem: string };
+
+export type StepContext = {
+  readonly ports: Pick<WorkerPorts, "state" | "snapshots" | "schedules" | "resumes" | "archive" | "clock">;
+  readonly clock: Clock;
+  readonly sha256: Sha256;
+};
+
+type Item = { readonly work: Work; basis: Basis; result?: StepResult; accepted?: { readonly answer: Answer; readonly fence: number } };
+
+type Decided = { readonly item: Item; readonly decision: Extract<Decision, { kind: "advance" | "complete" }>; readonly revision?: number };
+
+/** Settles each work; one result per work, in order. Works must be of different timers. */
+export async function step(context: StepContext, works: readonly Work[]): Promise<readonly StepResult[]> {
+  const items = works.map((work): Item => ({ work, basis: work.basis }));
+  for (let round = 0; round < settleRoundsMax; round += 1) {
+    const open = items.filter((item) => item.result === undefined);
+    if (open.length === 0) break;
+    const decidedAtMs = context.clock.monotonicMs();
+    const decided = await look(context, open);
+    await write(context, decided, decidedAtMs);
+  }
+  return items.map((item) => item.result ?? { kind: "hand_back", why: "rounds_exhausted" });
+}
+
+/** Looks at each item's timer and decides; returns those that have something to write. */
+async function look(context: StepContext, open: readonly Item[]): Promise<readonly Decided[]> {
+  const decided: Decided[] = [];
+  for (const basis of ["assumed", "replica", "leader", "leader_again"] as const) {
+    const group = open.filter((item) => item.basis === basis && item.result === undefined);
+    if (group.length === 0) continue;
+    const views = await readViews(context.ports, group.map((item) => item.work.key), { basis, sha256: context.sha256 });
+    const brokerNowMs = context.ports.clock.lowerBoundMs() ?? (0 as EpochMs);
+    group.forEach((item, index) => {
+      const outcome = decideItem(item, present(views[index], "one view per timer"), brokerNowMs);
+      if (outcome !== undefined) decided.push(outcome);
+    });
+  }
+  return decided;
+}
+
+function decideItem(item: Item, outcome: ViewOutcome, brokerNowMs: EpochMs): Decided | undefined {
+  switch (outcome.kind) {
+    case "failed":
+      item.result = { kind: "hand_back", why: "read", failure: outcome.failure };
+      return undefined;
+    case "corrupt":
+      item.result = { kind: "corrupt", problem: outcome.problem };
+      return undefined;
+    case "marker":
+      item.result = { kind: "hand_back", why: "marker" };
+      return undefined;
+    case "view":
+      return take(item, outcome, decide(outcome.view, item.work.input, brokerNowMs));
+    default:
+      return unreachable(outcome);
+  }
+}
+
+function take(item: Item, outcome: Extract<ViewOutcome, { kind: "view" }>, decision: Decision): Decided | undefined {
+  switch (decision.kind) {
+    case "advance":
+    case "complete":
+      return { item, decision, ...(outcome.revision === undefined ? {} : { revision: outcome.revision }) };
+    case "ignore":
+      item.result = { kind: "ignored", reason: decision.reason };
+      return undefined;
+    case "reject":
+      item.result = { kind: "rejected", answer: decision.answer };
+      return undefined;
+    case "hold":
+      item.result = { kind: "hold", dueAtMs: decision.dueAtMs };
+      return undefined;
+    case "unsure":
+      // The second look comes after an interval, and the rest of the batch does not wait for it.
+      if (isAtLeast(item.basis, "leader")) item.result = { kind: "recheck" };
+      else item.basis = "leader";
+      return undefined;
+    default:
+      return unreachable(decision);
+  }
+}
+
+async function write(context: StepContext, decided: readonly Decided[], decidedAtMs: ReturnType<Clock["monotonicMs"]>): Promise<void> {
+  if (decided.length === 0) return;
+  const results = await executeWrites({ ...context, decidedAtMs }, decided.map(jobOf));
+  decided.forEach((one, index) => { conclude(one, present(results[index], "one result per job")); });
+}
+
+function jobOf({ item, decision, revision }: Decided): WriteJob {
+  const { key, snapshot } = item.work;
+  return {
+    key,
+    record: decision.kind === "advance" ? decision.next : decision.record,
+    writes: decision.writes,
+    ...(revision === undefined ? {} : { revision }),
+    ...(snapshot === undefined ? {} : { snapshot }),
+  };
+}
+
+function conclude({ item, decision }: Decided, result: WriteResult): void {
+  const record = decision.kind === "advance" ? decision.next : decision.record;
+  const wroteState = decision.kind === "advance" && (result.kind === "done" || afterState.has(result.at));
+  if (wroteState) item.accepted = { answer: decision.answer, fence: record.fence };
+  switch (result.kind) {
+    case "done": {
+      // A transition of this very step that a later round only completed is still an acceptance, not a duplicate.
+      const own = item.accepted?.fence === record.fence ? item.accepted.answer : undefined;
+      item.result = { kind: "done", answer: own ?? decision.answer, record, changed: own !== undefined };
+      return;
+    }
+    case "again":
+      item.basis = isAtLeast(item.basis, "leader") ? item.basis : "leader";
+      return;
+    case "failed":
+      item.result = { kind: "hand_back", why: result.at, failure: result.failure };
+      return;
+    case "corrupt":
+      item.result = { kind: "corrupt", problem: result.problem };
+      return;
+    default:
+      return unreachable(result);
+  }
+}
+
+/** A job that stopped at one of these has its state write behind it. */
+const afterState: ReadonlySet<string> = new Set(["schedule", "resume", "archive", "unschedule", "remove"]);
