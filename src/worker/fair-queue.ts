@@ -1,0 +1,79 @@
+/**
+ * Messages in hand that are ready to be worked on, taken turn by turn from each flow, so that a flood of one flow
+ * cannot keep another's waiting here. It cannot help what still lies in the stream behind the flood.
+ *
+ * F1 Two items of one timer are never out at the same time: the second one waits until the first is done.
+ * F2 Items of one flow leave in the order in which they came, but for F1.
+ */
+import type { TimerKey } from "../timer/identity.ts";
+
+export type Queued = { readonly key: TimerKey; readonly bytes: number };
+
+export class FairQueue<T extends Queued> {
+  readonly #flows = new Map<string, T[]>();
+  readonly #out = new Set<string>();
+  #size = 0;
+
+  size(): number {
+    return this.#size;
+  }
+
+  push(item: T): void {
+    const flow = this.#flows.get(item.key.flow);
+    if (flow === undefined) this.#flows.set(item.key.flow, [item]);
+    else flow.push(item);
+    this.#size += 1;
+  }
+
+  /** Takes up to `countMax` items of different timers, at least one however large, within `bytesMax`. */
+  take(options: { readonly countMax: number; readonly bytesMax: number }): readonly T[] {
+    const batch: T[] = [];
+    let bytes = 0;
+    let tookOne = true;
+    while (tookOne && batch.length < options.countMax) {
+      tookOne = false;
+      for (const [flow, items] of [...this.#flows]) {
+        if (batch.length >= options.countMax) break;
+        const at = items.findIndex((item) => !this.#out.has(nameOf(item.key)));
+        const item = items[at];
+        if (item === undefined) continue;
+        if (batch.length > 0 && bytes + item.bytes > options.bytesMax) continue;
+        this.#remove({ flow, items, at });
+        this.#out.add(nameOf(item.key));
+        batch.push(item);
+        bytes += item.bytes;
+        tookOne = true;
+      }
+    }
+    return batch;
+  }
+
+  /** The timer's next item may be taken. */
+  done(key: TimerKey): void {
+    this.#out.delete(nameOf(key));
+  }
+
+  /** Takes everything that is not out, in no particular order. */
+  drain(): readonly T[] {
+    const all = [...this.#flows.values()].flat();
+    this.#flows.clear();
+    this.#size = 0;
+    return all;
+  }
+
+  /** Removes what the predicate does not want to keep. */
+  keep(isKept: (item: T) => boolean): void {
+    const kept = this.drain().filter(isKept);
+    for (const item of kept) this.push(item);
+  }
+
+  #remove({ flow, items, at }: { readonly flow: string; readonly items: T[]; readonly at: number }): void {
+    items.splice(at, 1);
+    this.#size -= 1;
+    // A flow that had its turn goes behind the others.
+    this.#flows.delete(flow);
+    if (items.length > 0) this.#flows.set(flow, items);
+  }
+}
+
+const nameOf = (key: TimerKey): string => `${key.flow}.${key.ref}`;

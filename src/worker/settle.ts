@@ -1,0 +1,95 @@
+/** What becomes of a message once its work is done: acknowledged, terminated or handed back, counted and answered. */
+import { unreachable } from "../base/assert.ts";
+import { describeFailure } from "../base/failure.ts";
+import { redeliveryDelayMs } from "../base/limits.ts";
+import { hex } from "../base/bytes.ts";
+import { since, type DurationMs } from "../base/units.ts";
+import type { MalformedCommand } from "../protocol/command.ts";
+import { headerNames } from "../protocol/names.ts";
+import { outcomeOf, outcomeOfMalformed, type Outcome } from "../protocol/outcome.ts";
+import type { InHand, LoopOptions } from "./loop.ts";
+import type { Delivery } from "./ports.ts";
+import type { StepResult } from "./step.ts";
+
+type Settled = Exclude<StepResult, { readonly kind: "hold" | "recheck" }>;
+
+/** Settles a message in hand by the result of its step. */
+export function settle(options: LoopOptions, item: InHand, result: Settled): void {
+  switch (result.kind) {
+    case "done":
+      return done(options, item, result);
+    case "ignored":
+      item.delivery.ack();
+      options.metrics.settled(options.name, "ignored", 1);
+      return;
+    case "rejected":
+      return rejected(options, item, result);
+    case "hand_back":
+      return handBack(options, item, result);
+    case "corrupt":
+      options.log.error({ loop: options.name, ref: item.key.ref, flow: item.key.flow, problem: result.problem }, "Set a corrupt timer aside");
+      options.metrics.unreadableMet(1);
+      item.delivery.nak(corruptDelayMs);
+      return;
+    default:
+      return unreachable(result);
+  }
+}
+
+/** Rejects a command that cannot be read: it would never become readable. */
+export function malformed(options: LoopOptions, delivery: Delivery, command: MalformedCommand): void {
+  keepRejected(options, delivery, command);
+  answer(options, command.replyTo, outcomeOfMalformed(command.code, command.problem));
+  delivery.terminate(command.code);
+  options.metrics.rejected(command.code, 1);
+  options.metrics.settled(options.name, "malformed", 1);
+}
+
+/** Drops a message that nobody who keeps to the contract can have written. */
+export function foreign(options: LoopOptions, delivery: Delivery, problem: string): void {
+  options.log.warn({ loop: options.name, subject: delivery.message.subject, sequence: delivery.message.sequence, problem }, "Dropped a foreign message");
+  options.metrics.settled(options.name, "malformed", 1);
+  delivery.terminate("foreign");
+}
+
+function done(options: LoopOptions, item: InHand, result: Extract<Settled, { kind: "done" }>): void {
+  item.delivery.ack();
+  answer(options, item.replyTo, outcomeOf(item.key, result.answer));
+  options.metrics.settled(options.name, result.answer.outcome, 1);
+  if (options.name !== "wake" || !result.changed) return;
+  const storedAtMs = options.ports.clock.lowerBoundMs();
+  if (storedAtMs !== undefined) options.metrics.resumed(Math.max(0, since(storedAtMs, result.record.dueAtMs)) as DurationMs);
+}
+
+function rejected(options: LoopOptions, item: InHand, result: Extract<Settled, { kind: "rejected" }>): void {
+  const { code } = result.answer;
+  keepRejected(options, item.delivery, { code, problem: "" });
+  answer(options, item.replyTo, outcomeOf(item.key, result.answer));
+  item.delivery.terminate(code);
+  options.metrics.rejected(code, 1);
+  options.metrics.settled(options.name, "rejected", 1);
+}
+
+function handBack(options: LoopOptions, item: InHand, result: Extract<Settled, { kind: "hand_back" }>): void {
+  const delayMs = Math.min(handBackDelayMsMax, redeliveryDelayMs * 2 ** Math.min(item.delivery.deliveryCount - 1, 10));
+  const problem = result.failure === undefined ? undefined : describeFailure(result.failure);
+  options.log.debug({ loop: options.name, ref: item.key.ref, why: result.why, problem, delayMs }, "Handed a message back");
+  item.delivery.nak(delayMs as DurationMs);
+  options.metrics.settled(options.name, "handed_back", 1);
+}
+
+function answer(options: LoopOptions, replyTo: string | undefined, outcome: Outcome): void {
+  if (replyTo !== undefined) options.ports.outcomes.send([{ replyTo, outcome }]);
+}
+
+function keepRejected(options: LoopOptions, delivery: Delivery, why: { readonly code: string; readonly problem: string }): void {
+  const { subject, sequence, body, headers } = delivery.message;
+  const contextHeader = headers.get(headerNames.context);
+  options.ports.rejected.keep([{
+    ...why, subject, sequence, bodyHash: hex(options.sha256(body)), ...(contextHeader === undefined ? {} : { contextHeader }),
+  }]);
+}
+
+/** A corrupt timer is looked at again now and then: a person may have repaired it. */
+const corruptDelayMs = 60_000 as DurationMs;
+const handBackDelayMsMax = 30_000;
