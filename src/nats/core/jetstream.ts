@@ -3,7 +3,8 @@
  * simulation, and one conformance suite runs against both; so it is small, says what each outcome means, and leaves
  * nothing of the client library visible.
  *
- * J1 Nothing here rejects for what a broker answers: outcomes are values. Only a programming error throws.
+ * J1 Nothing here rejects for what a broker answers: outcomes are values. Only a programming error throws; `scan` is
+ *    the one exception.
  * J2 A publish without a reply is `unknown`, never retried here.
  * J3 An acknowledgement goes out only on the connection on which its message came (`epoch`).
  */
@@ -29,8 +30,8 @@ export type OutgoingMessage = {
 
 export type PublishOutcome =
   | { readonly kind: "stored"; readonly sequence: number; readonly duplicate: boolean }
-  /** The expected sequence was not the last one; `lastSequence` when the broker says it. */
-  | { readonly kind: "conflict"; readonly lastSequence?: number }
+  /** The expected sequence was not the last one. */
+  | { readonly kind: "conflict" }
   | { readonly kind: "refused"; readonly failure: Failure }
   | { readonly kind: "unknown"; readonly failure: Failure };
 
@@ -132,7 +133,11 @@ export interface JetStream {
   purge(options: { readonly stream: string; readonly subject: string }): Promise<Told<{ readonly purged: number }>>;
   /** `lookahead` bounds what is pulled and not yet taken; at most that many are buffered here. */
   openSource(options: { readonly stream: string; readonly consumer: string; readonly lookahead: number }): PullSource;
-  /** Messages under `filter` in stream order, each once, up to the sequence that is last at the call. Acknowledges nothing. */
+  /**
+   * Messages under `filter` in stream order, each once, up to the sequence that is last when it begins. Acknowledges
+   * nothing. Goes on by itself after a lost connection; throws a Failure when the broker stays silent, because a walk
+   * that ended early must not look like a complete one. Ends without a word only when `signal` aborts.
+   */
   scan(options: { readonly stream: string; readonly filter: string; readonly batchSize: number; readonly signal: AbortSignal }): AsyncIterable<readonly StoredMessage[]>;
   /** A core message; best effort. */
   send(message: { readonly subject: string; readonly headers?: readonly (readonly [string, string])[]; readonly body: Uint8Array }): void;
@@ -181,18 +186,34 @@ export type BrokerEvent =
   | { readonly kind: "error"; readonly failure: Failure }
   | { readonly kind: "closed"; readonly failure?: Failure };
 
-/** How to reach a broker. Secrets are read anew at each dial, so that rotated files take effect on reconnect. */
+/** How to reach a broker. Files are read anew at each dial, so that rotated secrets take effect on reconnect. */
 export type BrokerOptions = {
   readonly servers: readonly string[];
   readonly name: string;
   readonly domain?: string;
   readonly auth?: BrokerAuth;
-  readonly tls?: { readonly caFile?: string; readonly certFile?: string; readonly keyFile?: string; readonly handshakeFirst?: boolean };
+  readonly tls?: BrokerTls;
 };
 
-/** Files hold the secret; a file that cannot be read fails that dial, not the process. */
+/** Each part as a file, or as the PEM text itself; files win. An empty object demands TLS with the system's roots. */
+export type BrokerTls = {
+  readonly caFile?: string;
+  readonly certFile?: string;
+  readonly keyFile?: string;
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  /** TLS before the server has said a word; the server must be configured for it too. */
+  readonly handshakeFirst?: boolean;
+};
+
+/** A secret in files, or itself. A file that cannot be read fails that dial, not the process. */
 export type BrokerAuth =
   | { readonly kind: "credentials"; readonly file: string }
+  | { readonly kind: "credentials"; readonly text: string }
   | { readonly kind: "nkey"; readonly seedFile: string }
+  | { readonly kind: "nkey"; readonly seed: string }
   | { readonly kind: "user"; readonly userFile: string; readonly passwordFile: string }
-  | { readonly kind: "token"; readonly file: string };
+  | { readonly kind: "user"; readonly user: string; readonly password: string }
+  | { readonly kind: "token"; readonly file: string }
+  | { readonly kind: "token"; readonly token: string };
