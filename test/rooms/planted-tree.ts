@@ -8,11 +8,11 @@ import { dirname, join } from "node:path";
 export type Tree = Readonly<Record<string, string>>;
 
 /** Runs `use` on a folder that holds the tree, with empty stand-ins for the named packages, and removes it afterwards. */
-export async function withTree<Result>(tree: Tree, packages: readonly string[], use: (dir: string) => Promise<Result>): Promise<Result> {
+export async function withTree<Result>(tree: Tree, packages: readonly string[], use: (dir: string) => Promise<Result> | Result): Promise<Result> {
   const dir = mkdtempSync(join(tmpdir(), "planted-"));
   try {
     const dependencies = Object.fromEntries(packages.map((name) => [name, "1.0.0"]));
-    writeTree(dir, { ...tree, "package.json": JSON.stringify({ type: "module", dependencies }) });
+    writeTree(dir, { "package.json": JSON.stringify({ type: "module", dependencies }), ...tree });
     for (const name of packages) {
       const manifest = JSON.stringify({ name, version: "1.0.0", main: "index.js" });
       writeTree(join(dir, "node_modules", name), { "package.json": manifest, "index.js": "" });

@@ -35,12 +35,14 @@ test("the compiler's list of pure rooms is that of the rooms table, less those w
 /** Compiles one file that stands in `src/base` but not on disk; answers the lines with errors, counted from 0. */
 function errorLines(code: string): readonly number[] {
   const planted = join(root, "src/base/planted.ts");
-  const host = ts.createCompilerHost(options);
-  const { getSourceFile, fileExists, readFile } = host;
-  host.fileExists = (path) => path === planted || fileExists.call(host, path);
-  host.readFile = (path) => (path === planted ? code : readFile.call(host, path));
-  host.getSourceFile = (path, target, onError) =>
-    path === planted ? ts.createSourceFile(path, code, target) : getSourceFile.call(host, path, target, onError);
+  const disk = ts.createCompilerHost(options);
+  const host: ts.CompilerHost = {
+    ...disk,
+    fileExists: (path) => path === planted || disk.fileExists(path),
+    readFile: (path) => (path === planted ? code : disk.readFile(path)),
+    getSourceFile: (path, target, onError) =>
+      path === planted ? ts.createSourceFile(path, code, target) : disk.getSourceFile(path, target, onError),
+  };
   const declarations = fileNames.filter((path) => path.endsWith(".d.ts"));
   const program = ts.createProgram({ rootNames: [...declarations, planted], options, host });
   const file = program.getSourceFile(planted);
