@@ -1,15 +1,15 @@
 import { expect, test } from "vitest";
 import type { DurationMs } from "../../src/base/units.ts";
 import { KeyedQueue, type QueueTurn } from "../../src/concurrency/keyed-queue.ts";
+import { seededRandom } from "../../src/system/random.ts";
 import { SteppedClock } from "../fakes/clock.ts";
-import { SeededRandom } from "../fakes/random.ts";
 
 const ms = (value: number): DurationMs => value as DurationMs;
 
 function setUp(keyCountMax = 10): { readonly clock: SteppedClock; readonly queue: KeyedQueue } {
   const clock = new SteppedClock();
   const backoff = { minMs: ms(100), maxMs: ms(1_000) };
-  return { clock, queue: new KeyedQueue({ clock, random: new SeededRandom(), backoff, keyCountMax }) };
+  return { clock, queue: new KeyedQueue({ clock, random: seededRandom(1), backoff, keyCountMax }) };
 }
 
 async function turnOf(queue: KeyedQueue): Promise<QueueTurn> {
