@@ -28,7 +28,7 @@ const rows: readonly Row[] = [
   { name: "a note to self", check: "leftovers", tree: { "docs/a.md": `one\n${note}: two\n` }, found: ["docs/a.md:2"], because: "nobody looks for it" },
   { name: "a path of one machine", check: "leftovers", tree: { "src/base/a.ts": `const a = "${home}a";` }, found: ["src/base/a.ts:1"], because: "it exists nowhere else" },
   { name: "an address with such a path in it", check: "leftovers", tree: { "README.md": `https://example.org${home}a` }, found: [], because: "it is no path" },
-  { name: "a focused test", check: "leftovers", tree: { "test/a.test.ts": "test.only();" }, found: ["test/a.test.ts:1"], because: "the others do not run" },
+  { name: "a focused test", check: "leftovers", tree: { "test/a.test.ts": `test.${"only"}();` }, found: ["test/a.test.ts:1"], because: "the others do not run" },
   { name: "a file without a mirror test", check: "mirror tests", tree: { "src/base/a.ts": "export const a = 1;" }, found: ["src/base/a.ts"], because: "nothing shows that it works" },
   { name: "a file with an integration test", check: "mirror tests", tree: { "src/nats/a.ts": "export const a = 1;", "test/nats/a.int.test.ts": "" }, found: [], because: "any tier will do" },
   { name: "a file with a test of one aspect", check: "mirror tests", tree: { "src/nats/a.ts": "export const a = 1;", "test/nats/a.refusals.int.test.ts": "" }, found: [], because: "one file may have several" },
