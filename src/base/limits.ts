@@ -163,6 +163,32 @@ export const leaderRenewDeadlineMs = ms(10_000);
 export const leaderRetryMs = ms(2_000);
 /** Objects per page of a list. */
 export const listPageSize = 500;
+/** Time to wait for the API server's answer to one request. */
+export const clusterCallTimeoutMs = ms(10_000);
+/** A watch ends and begins anew after a random time within these bounds, so that no server keeps all of them. */
+export const watchMsMin = ms(300_000);
+export const watchMsMax = ms(600_000);
+/** A watch without a byte for this long is dead: the API server sends a bookmark about every minute. */
+export const watchSilenceMsMax = ms(150_000);
+/** A watch that ends sooner than this and brought nothing counts as a failure. */
+export const watchHealthyMsMin = ms(1_000);
+/** Largest event of a watch, in bytes; the API server stores objects of up to about 1.5 MiB. */
+export const watchEventBytesMax = 8 * 1024 * 1024;
+/** Everything is listed again this often, in case a watch lost something. */
+export const relistIntervalMs = ms(1_800_000);
+/** First and longest delay before a failed list or watch is tried again. */
+export const reflectorBackoffMsMin = ms(500);
+export const reflectorBackoffMsMax = ms(30_000);
+/** After this many failures in a row a watch no longer resumes where it stopped: everything is listed again. */
+export const watchResumesMax = 3;
+/** Kinds of events remembered, to count repeats together. */
+export const eventsRememberedMax = 2_048;
+/** A repeat within this time is counted on the event that exists. */
+export const eventSeriesMs = ms(600_000);
+/** Events about one resource within `eventSeriesMs`; more are dropped. */
+export const eventsPerResourceMax = 30;
+/** Longest note of an event, in characters. */
+export const eventNoteCharsMax = 1_024;
 
 assert(atomicBatchSizeMax < 1_000, "atomic batches below the broker's limit");
 assert(multiGetSizeMax <= 1_024, "multi-gets within the broker's limit");
@@ -173,3 +199,5 @@ assert(leaderRenewDeadlineMs < leaderLeaseMs, "a leader stops before its lease i
 assert(leaderRetryMs * 2 < leaderRenewDeadlineMs, "two renewals fit before the deadline");
 assert(newerInputRecheckMs < ackWaitMs, "a recheck fits in the acknowledgement wait");
 assert(workerBatchSizeMax <= atomicBatchSizeMax, "a worker batch fits one atomic batch");
+assert(watchSilenceMsMax < watchMsMin, "a silent watch is noticed before it ends");
+assert(clusterCallTimeoutMs <= leaderRenewDeadlineMs, "a renewal is answered or given up before the deadline");
