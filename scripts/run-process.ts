@@ -1,8 +1,7 @@
 // Runs one child process in the foreground for the other scripts.
 
 import { spawn } from "node:child_process";
-import { accessSync, constants } from "node:fs";
-import { delimiter, join } from "node:path";
+import { join } from "node:path";
 
 /** The repository's folder; every path of the scripts starts here. */
 export const root = join(import.meta.dirname, "..");
@@ -24,20 +23,5 @@ export async function runNode(args: readonly string[]): Promise<number> {
   } finally {
     process.off("SIGINT", passOn);
     process.off("SIGTERM", passOn);
-  }
-}
-
-/** Whether a program of this name is on the PATH. */
-export function isOnPath(name: string): boolean {
-  const dirs = (process.env["PATH"] ?? "").split(delimiter).filter((dir) => dir !== "");
-  return dirs.some((dir) => isExecutable(join(dir, name)));
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
   }
 }

@@ -8,44 +8,38 @@
 
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { isOnPath, root, runNode } from "./run-process.ts";
+import { toolsMissing } from "../test/cluster/tools.ts";
+import { root, runNode } from "./run-process.ts";
 import { countTests, noTests, summaryLine, totalOf } from "./test-count.ts";
 import type { TestCount } from "./test-count.ts";
 
-type Need = { readonly isMet: () => boolean; readonly remedy: string };
-
 type Tier = {
   readonly title: string;
-  readonly needs: readonly Need[];
-  /** A script that builds what the tier runs on; it is quick when everything is there. */
-  readonly prepare?: readonly string[];
+  /** What this machine lacks to run the tier, each with what to do about it. */
+  readonly missing: () => readonly string[];
 };
 
 type TierResult = { readonly name: string; readonly count: TestCount; readonly durationMs: number; readonly note: string };
 
 const isCi = process.env["CI"] === "true" || process.env["CI"] === "1";
 
-const tool = (name: string, packageHint: string): Need => ({ isMet: () => isOnPath(name), remedy: `${name} on the PATH (${packageHint})` });
+const natsMissing = (): readonly string[] =>
+  ["DURABLE_TIMER_NATS_SERVER", "DURABLE_TIMER_NATS_SERVER_FLOOR"]
+    .filter((name) => (process.env[name] ?? "") === "")
+    .map((name) => `a NATS server that ${name} points to (\`npm run setup\` brings it)`);
 
-const variable = (name: string): Need => ({
-  isMet: () => (process.env[name] ?? "") !== "",
-  remedy: `a NATS server that ${name} points to (\`node scripts/bootstrap.mjs setup\` brings it)`,
-});
-
-const nats = [variable("DURABLE_TIMER_NATS_SERVER"), variable("DURABLE_TIMER_NATS_SERVER_FLOOR")];
-const kubernetes = [tool("go", "https://go.dev/dl"), tool("openssl", "apt-get install openssl")];
-const node: readonly Need[] = [
-  { isMet: () => process.platform === "linux", remedy: "Linux" },
-  { isMet: () => process.getuid?.() === 0, remedy: "root (it mounts, and makes network namespaces)" },
+const bedMissing = (tier: "api" | "node") => (): readonly string[] => [
+  ...natsMissing(),
+  ...toolsMissing(tier).map(({ tool, remedy }) => `${tool} (${remedy})`),
 ];
 
 const TIERS: ReadonlyMap<string, Tier> = new Map([
-  ["unit", { title: "pure", needs: [] }],
-  ["repo", { title: "this repository's own checks", needs: [] }],
-  ["sim", { title: "simulation in virtual time", needs: [] }],
-  ["int", { title: "real NATS servers", needs: nats }],
-  ["api", { title: "a real Kubernetes API server", needs: [...nats, ...kubernetes], prepare: ["test/cluster/build.ts", "api"] }],
-  ["e2e", { title: "a real node with pods", needs: [...nats, ...kubernetes, ...node], prepare: ["test/cluster/build.ts", "node"] }],
+  ["unit", { title: "pure", missing: () => [] }],
+  ["repo", { title: "this repository's own checks", missing: () => [] }],
+  ["sim", { title: "simulation in virtual time", missing: () => [] }],
+  ["int", { title: "real NATS servers", missing: natsMissing }],
+  ["api", { title: "a real Kubernetes API server", missing: bedMissing("api") }],
+  ["e2e", { title: "a real node with pods", missing: bedMissing("node") }],
 ]);
 
 await main(process.argv.slice(2));
@@ -68,19 +62,11 @@ async function runTier(name: string, tier: Tier, vitestArgs: readonly string[]):
   const startedAtMs = Date.now();
   const result = (count: TestCount, note: string): TierResult => ({ name, count, note, durationMs: Date.now() - startedAtMs });
   console.log(`\n──── ${name}: ${tier.title} ────`);
-  const missing = tier.needs.filter((need) => !need.isMet()).map(({ remedy }) => remedy);
-  if (missing.length > 0) {
-    const note = `needs ${missing.join("; ")}`;
-    console.log(`This tier ${note}.`);
-    return result(isCi ? { ...noTests, failed: 1 } : { ...noTests, skipped: 1 }, note);
-  }
-  if (!(await prepared(tier))) return result({ ...noTests, failed: 1 }, `could not be prepared: ${String(tier.prepare?.join(" "))}`);
-  return result(await runVitest(name, vitestArgs), "");
-}
-
-async function prepared({ prepare }: Tier): Promise<boolean> {
-  if (prepare === undefined || !existsSync(join(root, String(prepare[0])))) return true;
-  return (await runNode(prepare)) === 0;
+  const missing = tier.missing();
+  if (missing.length === 0) return result(await runVitest(name, vitestArgs), "");
+  const note = `needs ${missing.join("; ")}`;
+  console.log(`This tier ${note}.`);
+  return result(isCi ? { ...noTests, failed: 1 } : { ...noTests, skipped: 1 }, note);
 }
 
 async function runVitest(project: string, vitestArgs: readonly string[]): Promise<TestCount> {
