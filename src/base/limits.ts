@@ -107,6 +107,14 @@ export const rejectedSlotCount = 256;
 /** Share of a worker's look-ahead that one flow may take, in percent. */
 export const flowSharePercentMax = 50;
 
+// --- Admission -------------------------------------------------------------------------------------------------
+
+/** Shortest and longest time between two looks at the broker's free space while starts are admitted. */
+export const admissionPollMsMin = ms(100);
+export const admissionPollMsMax = ms(2_000);
+/** Usage that was seen longer ago than this counts as unknown, and starts are not taken. */
+export const admissionUsageAgeMsMax = ms(10_000);
+
 // --- Sweep -----------------------------------------------------------------------------------------------------
 
 /** State records read per pull of the walk. */
@@ -161,6 +169,30 @@ export const leaderLeaseMs = ms(15_000);
 export const leaderRenewDeadlineMs = ms(10_000);
 /** Leader election: renewals happen this often. */
 export const leaderRetryMs = ms(2_000);
+// --- Local mode ------------------------------------------------------------------------------------------------
+
+/** How often the resource's file and the files of its secrets are looked at. */
+export const filePollIntervalMs = ms(300);
+/** Largest resource file, in bytes. */
+export const resourceFileBytesMax = 1024 * 1024;
+/** How often a starting child process is asked whether it is ready, and a ready one whether it still is. */
+export const childProbeIntervalMs = ms(100);
+export const childRecheckIntervalMs = ms(1_000);
+/** Time to wait for a child's answer to one such question. */
+export const childProbeTimeoutMs = ms(2_000);
+/** A ready child that fails this many questions in a row is not ready any more. */
+export const childProbeFailureCountMax = 3;
+/** First and longest delay before a child process that ended by itself is started again. */
+export const childRestartMsMin = ms(500);
+export const childRestartMsMax = ms(60_000);
+/** A child that was ready for this long has no failures to its name any more. */
+export const childSettledMs = ms(30_000);
+/** Time that an embedded NATS server has to become healthy, and to stop. */
+export const natsStartTimeoutMs = ms(60_000);
+export const natsStopTimeoutMs = ms(20_000);
+/** One log file of a child process; one older file is kept beside it. */
+export const childLogBytesMax = 8 * 1024 * 1024;
+
 /** Objects per page of a list. */
 export const listPageSize = 500;
 /** Time to wait for the API server's answer to one request. */
@@ -197,6 +229,7 @@ assert(ackWaitMs >= 4 * wakeLeadMs, "an acknowledgement wait of several leads");
 assert(publishTimeoutMs < ackWaitMs, "a publish settles within the acknowledgement wait");
 assert(leaderRenewDeadlineMs < leaderLeaseMs, "a leader stops before its lease is free");
 assert(leaderRetryMs * 2 < leaderRenewDeadlineMs, "two renewals fit before the deadline");
+assert(admissionUsageAgeMsMax > admissionPollMsMax + apiTimeoutMs, "one slow look does not close admission");
 assert(newerInputRecheckMs < ackWaitMs, "a recheck fits in the acknowledgement wait");
 assert(workerBatchSizeMax <= atomicBatchSizeMax, "a worker batch fits one atomic batch");
 assert(watchSilenceMsMax < watchMsMin, "a silent watch is noticed before it ends");
