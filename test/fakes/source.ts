@@ -47,6 +47,11 @@ export class FakeSource implements Source {
     return this.#isPaused;
   }
 
+  /** Lets a waiting taker look again: what will be refilled next has changed. */
+  poke(): void {
+    this.#takers.serve(true);
+  }
+
   /** Everything in hand is available again at once, as after the death of its worker and the ack wait. */
   redeliverAll(): void {
     for (const entry of this.#entries.values()) entry.availableAtMs = 0;

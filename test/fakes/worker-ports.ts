@@ -252,6 +252,7 @@ export class FakeBroker {
     this.#scheduleSequence += 1;
     this.schedules.set(name, { key, ...rest, sequence: this.#scheduleSequence });
     this.stuck.delete(name);
+    this.sources.wake.poke();
     return { kind: "stored", revision: this.#scheduleSequence };
   }
 
