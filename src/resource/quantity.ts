@@ -1,23 +1,22 @@
 /**
  * Kubernetes quantities: "10Gi", "500m", "1.5G", "1e3", or a plain integer.
  *
- * Sizes in bytes are read exactly: a quantity that is no whole number of bytes, or too large for an exact number, is a
- * problem and never rounded.
+ * The arithmetic is exact. A fraction of a byte counts as a whole one, as it does everywhere in Kubernetes; a quantity
+ * beyond 2^53 - 1 is a problem and never an inexact number.
  */
 import { z } from "zod";
 import { resourceBounds } from "./bounds.ts";
 
 export type QuantityResult = { readonly ok: true; readonly value: number } | { readonly ok: false; readonly problem: string };
 
-/** The whole number that `quantity` stands for. */
+/** The smallest whole number that is at least `quantity`. */
 export function wholeQuantity(quantity: string | number): QuantityResult {
   if (typeof quantity === "number") return Number.isSafeInteger(quantity) ? { ok: true, value: quantity } : notExact;
-  const [, sign = "", whole = "", fraction = "", suffix = ""] = quantityPattern.exec(quantity) ?? [];
-  const digits = whole + fraction;
-  if (digits === "" || quantity.length > resourceBounds.quantityCharsMax) {
-    return { ok: false, problem: "is not a quantity such as 10Gi, 500M or 1048576" };
-  }
-  return scaled(BigInt(digits) * (sign === "-" ? -1n : 1n), fraction.length, suffix);
+  const match = quantity.length <= resourceBounds.quantityCharsMax ? quantityPattern.exec(quantity) : null;
+  if (match === null) return { ok: false, problem: notQuantity };
+  const [, sign = "", whole = "", fraction = "", suffix = ""] = match;
+  const digits = BigInt(whole + fraction) * (sign === "-" ? -1n : 1n);
+  return scaled({ digits, decimals: fraction.length, suffix });
 }
 
 /** Bytes as the shortest exact quantity with a binary suffix: 10Gi, 1536Mi, 1000. */
@@ -26,12 +25,15 @@ export function bytesText(bytes: number): string {
   return suffix === undefined ? String(bytes) : `${String(bytes / Number(binaryUnits[suffix]))}${suffix}`;
 }
 
+const notQuantity = "must be a quantity such as 10Gi, 500M or 1048576";
 const suffixSource = "(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E|[eE][+-]?[0-9]{1,2})?";
 /** In a dialect that the API server's regular expressions share: no look-ahead. */
 const schemaPattern = new RegExp(`^[+-]?([0-9]+(\\.[0-9]*)?|\\.[0-9]+)${suffixSource}$`);
 
 /** Any quantity, kept as it was written: for what is handed on to Kubernetes. */
-export const quantity = z.union([z.int(), z.string().max(resourceBounds.quantityCharsMax).regex(schemaPattern)]);
+export const quantity = z.union([z.int(), z.string().max(resourceBounds.quantityCharsMax).regex(schemaPattern)], {
+  error: notQuantity,
+});
 
 /** A size in bytes, read from a quantity. */
 export const byteSize = quantity.transform((value, context): number => {
@@ -42,13 +44,13 @@ export const byteSize = quantity.transform((value, context): number => {
   return z.NEVER;
 });
 
-function scaled(digits: bigint, decimals: number, suffix: string): QuantityResult {
+function scaled({ digits, decimals, suffix }: { readonly digits: bigint; readonly decimals: number; readonly suffix: string }): QuantityResult {
   const unit = binaryUnits[suffix];
   const exponent = (unit === undefined ? decimalExponent(suffix) : 0) - decimals;
   const numerator = digits * (unit ?? 1n) * (exponent > 0 ? 10n ** BigInt(exponent) : 1n);
   const divisor = exponent < 0 ? 10n ** BigInt(-exponent) : 1n;
-  if (numerator % divisor !== 0n) return { ok: false, problem: "is not a whole number" };
-  const value = Number(numerator / divisor);
+  const isFraction = numerator > 0n && numerator % divisor !== 0n;
+  const value = Number(numerator / divisor + (isFraction ? 1n : 0n));
   return Number.isSafeInteger(value) ? { ok: true, value } : notExact;
 }
 
@@ -57,8 +59,8 @@ function decimalExponent(suffix: string): number {
   return scientific === undefined ? (decimalExponents[suffix] ?? 0) : Number(scientific);
 }
 
-const notExact: QuantityResult = { ok: false, problem: "is beyond 2^53 - 1, which is as far as numbers are exact" };
-const quantityPattern = new RegExp(`^([+-]?)([0-9]*)(?:\\.([0-9]*))?${suffixSource}$`);
+const notExact: QuantityResult = { ok: false, problem: "must not be beyond 2^53 - 1, which is as far as numbers are exact" };
+const quantityPattern = new RegExp(`^([+-]?)(?=[.0-9]*[0-9])([0-9]*)(?:\\.([0-9]*))?${suffixSource}$`);
 const decimalExponents: Readonly<Record<string, number>> = { n: -9, u: -6, m: -3, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 };
 const binaryUnits: Readonly<Record<string, bigint>> = {
   Ki: 1n << 10n, Mi: 1n << 20n, Gi: 1n << 30n, Ti: 1n << 40n, Pi: 1n << 50n, Ei: 1n << 60n,

@@ -45,7 +45,7 @@ const tls = z.object({
     .meta({ description: "Start TLS before the server's greeting; the server must be configured with handshake_first." }),
 });
 
-const server = z.string().min(1).max(bounds.serverCharsMax).regex(/^(nats|tls|ws|wss):\/\/[^\s\/?#@]+$/);
+const server = z.string().min(1).max(bounds.serverCharsMax).regex(/^(nats|tls):\/\/[^\s/?#@]+$/);
 
 const nats = z.object({
   servers: z
@@ -87,7 +87,7 @@ const adoption = z.object({
     description: "Which existing streams may be taken over. Own: those of this owner. IfUnowned: also those that nobody owns. FromOwner: also those of the owner named in fromOwner.",
   }),
   fromOwner: z
-    .exactOptional(z.string().min(1).max(bounds.ownerIdCharsMax))
+    .exactOptional(z.string().max(bounds.ownerIdCharsMax))
     .meta({ description: "Owner id to take over from, as <cluster id>/<namespace>/<name>; required by the policy FromOwner." }),
 });
 
