@@ -1,0 +1,69 @@
+/**
+ * Whether new timers may be started, from the space that is used and the space that live timers may still need.
+ *
+ * A live timer is a debt: its schedule becomes a wake, its wake a resume, and its record a terminal record in the
+ * archive. Starts close while there is still room to pay that, so that what was accepted can always end (I10).
+ *
+ * A1 Unknown usage is closed, and so is usage that nobody has looked at for a while.
+ * A2 Between the two limits the last decision stands, so that admission does not flap at one of them.
+ * A3 A limit that the broker does not set constrains nothing; a limit of zero is full.
+ */
+import type { AdmissionReason } from "./metrics.ts";
+import type { StreamUsage, Usage } from "./ports.ts";
+
+export type AdmissionLimits = { readonly closePercent: number; readonly reopenPercent: number };
+
+export type AdmissionState = {
+  readonly isOpen: boolean;
+  readonly reason: AdmissionReason;
+  /** Usage of what is fullest, head-room included, in percent of its limit; absent when unknown. */
+  readonly percent?: number;
+  /** Remembered through unknown usage: the close limit was reached, and the reopen limit not since (A2). */
+  readonly isFull: boolean;
+};
+
+/** Before the first look. */
+export const initialAdmission: AdmissionState = { isOpen: false, reason: "usage_unknown", isFull: false };
+
+/** The next state; the same inputs always give the same state. */
+export function decideAdmission(previous: AdmissionState, usage: Usage | undefined, limits: AdmissionLimits): AdmissionState {
+  if (usage === undefined) return { isOpen: false, reason: "usage_unknown", isFull: previous.isFull };
+  const fullest = fullestOf(usage);
+  const { percent } = fullest;
+  const isFull = percent >= (previous.isFull ? limits.reopenPercent : limits.closePercent);
+  return { isOpen: !isFull, reason: isFull ? fullest.reason : "open", percent, isFull };
+}
+
+type Fullness = { readonly reason: AdmissionReason; readonly percent: number };
+
+function fullestOf(usage: Usage): Fullness {
+  const { state, snapshots, terminals, account } = usage;
+  // Every record, marker and note counts as one live timer: a few too many, never too few.
+  const liveCount = state.messages;
+  const liveSnapshotBytes = snapshots.messages === 0 ? 0 : (snapshots.bytes / snapshots.messages) * liveCount;
+  const terminalBytes = state.bytes + liveCount * terminalGrowthBytes;
+  const wakeBytes = liveCount * armedBytes;
+  const resumeBytes = liveSnapshotBytes + liveCount * resumeContextBytes;
+  const all: readonly Fullness[] = [
+    { reason: "state_full", percent: percentOf(state, liveCount * recordGrowthBytes) },
+    { reason: "snapshots_full", percent: percentOf(snapshots, 0) },
+    { reason: "terminals_full", percent: percentOf(terminals, terminalBytes) },
+    { reason: "account_full", percent: percentOf(account, wakeBytes + resumeBytes + terminalBytes) },
+  ];
+  return all.reduce((fullest, one) => (one.percent > fullest.percent ? one : fullest));
+}
+
+function percentOf({ bytes, bytesMax }: Pick<StreamUsage, "bytes" | "bytesMax">, headroomBytes: number): number {
+  if (bytesMax === undefined) return 0;
+  if (bytesMax <= 0) return 100;
+  return ((bytes + headroomBytes) / bytesMax) * 100;
+}
+
+/** A record grows by a receipt, the fields of its next phase and longer counters while it lives. */
+const recordGrowthBytes = 320;
+/** An archived record is the live one, grown, with a failure code and message of the largest size. */
+const terminalGrowthBytes = 1_536;
+/** A schedule beside the wake that it becomes: two subjects, four headers each, and the store's own overhead. */
+const armedBytes = 1_024;
+/** A resume is its snapshot's body with another context, whose times and hashes a start does not have. */
+const resumeContextBytes = 512;
