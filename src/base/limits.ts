@@ -107,6 +107,16 @@ export const rejectedSlotCount = 256;
 /** Share of a worker's look-ahead that one flow may take, in percent. */
 export const flowSharePercentMax = 50;
 
+// --- A worker's life -------------------------------------------------------------------------------------------
+
+/** First and longest pause between two looks at a topology that a starting worker cannot use yet. */
+export const topologyCheckMsMin = ms(250);
+export const topologyCheckMsMax = ms(5_000);
+/** A loop that has not gone round for this long hangs. */
+export const loopStallMsMax = ms(60_000);
+/** Time for the broker to take back the pulls of a worker that stops. */
+export const sourceCloseMsMax = ms(2_000);
+
 // --- Admission -------------------------------------------------------------------------------------------------
 
 /** Shortest and longest time between two looks at the broker's free space while starts are admitted. */
