@@ -106,6 +106,7 @@ export default defineConfig(
   {
     files: ["test/**/*.ts", "bench/**/*.ts"],
     rules: {
+      "max-params": "off",
       ...sizes({ lines: 800, functionLines: 200 }),
       "no-restricted-properties": ["error", { object: "vi", property: "mock", message: "Use a fake behind the port; a mocked module hides what changed." }],
     },

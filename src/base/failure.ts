@@ -61,6 +61,7 @@ export class Failure extends Error {
   readonly code: FailureCode;
 
   /** `attempt` says what was attempted on which thing; it never repeats the text of `cause`. */
+  // eslint-disable-next-line max-params -- the options come last, as in every Error of the language
   constructor(kind: FailureKind, code: FailureCode, attempt: string, options?: { readonly cause?: unknown }) {
     super(attempt, options);
     this.kind = kind;
@@ -82,7 +83,7 @@ export function failureIn(error: unknown): Failure | undefined {
 export function describeFailure(error: unknown): string {
   const parts: string[] = [];
   for (let at: unknown = error, depth = 0; at !== undefined && depth < causeDepthMax; depth += 1) {
-    parts.push(at instanceof Error ? at.message : String(at));
+    parts.push(at instanceof Error ? at.message : JSON.stringify(at));
     at = at instanceof Error ? at.cause : undefined;
   }
   return parts.join(": ");

@@ -64,6 +64,30 @@ export const atomicBatchSizeMin = 24;
 export const multiGetSizeMax = 512;
 /** Leader reads in flight at once. */
 export const leaderReadsInFlightMax = 64;
+/** A connection attempt to one server gives up after this time. */
+export const dialTimeoutMs = ms(5_000);
+/** Delay before a lost connection is dialled again: grows from the first to the second. */
+export const reconnectDelayMsMin = ms(100);
+export const reconnectDelayMsMax = ms(5_000);
+/** The broker is asked for a sign of life this often; two missing answers end the connection. */
+export const pingIntervalMs = ms(10_000);
+/** Longest wait for what is in flight when a connection is closed. */
+export const closeTimeoutMs = ms(5_000);
+/** A pull request lives this long before it is renewed. */
+export const pullExpiresMs = ms(10_000);
+/** While a pull request waits, the broker shows this often that it still knows it. */
+export const pullHeartbeatMs = ms(2_000);
+/** Delay before a refused pull is tried again: grows from the first to the second. */
+export const pullBackoffMsMin = ms(100);
+export const pullBackoffMsMax = ms(2_000);
+/** Bytes of messages that one source or walk asks for at once, and holds. */
+export const pullBufferBytesMax = 32 * 1024 * 1024;
+/** Added to the broker's max_payload for subject, reply and headers: every message fits in a pull of that size. */
+export const messageOverheadBytesMax = 128 * 1024;
+/** A walk over a stream gives up after this many attempts in a row without a message. */
+export const scanAttemptsMax = 10;
+/** Delay before a walk tries again. */
+export const scanRetryDelayMs = ms(2_000);
 /** How long a message id suppresses a second publish. */
 export const duplicateWindowMs = ms(120_000);
 /** How long the marker of a removed state record stays. */
@@ -173,6 +197,8 @@ export const reconcileBackoffMsMin = ms(250);
 export const reconcileBackoffMsMax = ms(60_000);
 /** A reconcile of an unchanged resource happens at least this often (with jitter). */
 export const resyncIntervalMs = ms(60_000);
+/** The operator looks again after this time at something that is under way and may not tell of its end. */
+export const lookAgainMs = ms(5_000);
 /** Leader election: a lease not seen to change for this long is free. */
 export const leaderLeaseMs = ms(15_000);
 /** Leader election: a leader that did not renew for this long stops. */

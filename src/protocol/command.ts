@@ -7,7 +7,7 @@ import { payloadHash, receiptHash, snapshotHash } from "../timer/hashes.ts";
 import type { Lineage } from "../timer/identity.ts";
 import { timerKey, type TimerKey } from "../timer/identity.ts";
 import type { FeedbackInput, StartInput, Wait } from "../timer/input.ts";
-import type { ContentHash, FailureCause, FeedbackVerb } from "../timer/record.ts";
+import type { FailureCause, FeedbackVerb } from "../timer/record.ts";
 import { replySubjectBytesMax } from "../base/limits.ts";
 import type { Sha256 } from "../base/sha256.ts";
 import { epochMsFromNanos, type DurationMs } from "../base/units.ts";
@@ -90,7 +90,7 @@ export function startInput(context: StartContext, at: { readonly receivedAtNs: b
     wait,
     maxRetries: context.maxRetries,
     ...retryDelay(context, wait),
-    payloadHash: context.payloadHash as ContentHash,
+    payloadHash: context.payloadHash,
   };
   return {
     kind: "start", ...meaning, payloadBytes: at.payloadBytes,
@@ -109,7 +109,7 @@ export function feedbackInput(
     verb: at.verb,
     generation: context.generation,
     fence: context.fence,
-    payloadHash: context.payloadHash as ContentHash,
+    payloadHash: context.payloadHash,
     ...(failure === undefined ? {} : { failure }),
   };
   return {
@@ -118,7 +118,7 @@ export function feedbackInput(
     lineage: lineageOf(context),
     generation: context.generation,
     fence: context.fence,
-    snapshotHash: context.snapshotHash as ContentHash,
+    snapshotHash: context.snapshotHash,
     receiptHash: receiptHash(hashed, sha256),
     ...(failure === undefined ? {} : { failure }),
     receivedAtMs: epochMsFromNanos(at.receivedAtNs),

@@ -85,10 +85,14 @@ export function readContext<T>(header: string, schema: z.ZodType<T>): ContextRes
   if (!json.ok) return { ok: false, field: json.path === "" ? "context" : json.path, problem: json.problem };
   const parsed = schema.safeParse(json.value);
   if (parsed.success) return { ok: true, context: parsed.data };
-  const issue = parsed.error.issues[0];
-  const keys = issue?.code === "unrecognized_keys" ? issue.keys.slice(0, 1) : [];
-  const field = [...(issue?.path ?? []), ...keys].map(String).join(".");
-  return { ok: false, field: field === "" ? "context" : field, problem: keys.length > 0 ? "is not a field of this message" : (issue?.message ?? "is invalid") };
+  return describeIssue(parsed.error.issues[0]);
+}
+
+function describeIssue(issue: z.core.$ZodIssue | undefined): ContextResult<never> {
+  if (issue === undefined) return { ok: false, field: "context", problem: "is invalid" };
+  const unknownKey = issue.code === "unrecognized_keys" ? issue.keys.slice(0, 1) : [];
+  const field = [...issue.path, ...unknownKey].map(String).join(".");
+  return { ok: false, field: field === "" ? "context" : field, problem: unknownKey.length > 0 ? "is not a field of this message" : issue.message };
 }
 
 /** The header text of a context; fails only for contexts beyond the size limit, which callers check before. */

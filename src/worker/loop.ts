@@ -179,7 +179,8 @@ export class WorkLoop {
   #refreshClock(): void {
     if (this.#refreshing) return;
     this.#refreshing = true;
-    void this.#options.ports.clock.refresh().finally(() => { this.#refreshing = false; });
+    const done = (): void => { this.#refreshing = false; };
+    this.#options.ports.clock.refresh().then(done, done);
   }
 
   #dispatch(): void {

@@ -4,7 +4,7 @@
  * Bodies are read in portions bounded in bytes (I13). A body from a replica that does not match is read once more from
  * the leader; if that one does not match either, the timer is set aside: never resumed with wrong bytes (I2).
  */
-import { present } from "../base/assert.ts";
+import { present, unreachable } from "../base/assert.ts";
 import { workerBatchBytesMax } from "../base/limits.ts";
 import { payloadHash } from "../timer/hashes.ts";
 import type { ElapsedRecord } from "../timer/record.ts";
@@ -67,7 +67,10 @@ function lost(read: ReadOutcome<Snapshot>): NonNullable<Progress["result"]> {
       return { kind: "corrupt", at: "resume", problem: "the snapshot's body does not match its hash" };
     case "unreadable":
       return { kind: "corrupt", at: "resume", problem: read.problem };
-    default:
+    case "absent":
+    case "marker":
       return { kind: "corrupt", at: "resume", problem: "the snapshot is missing" };
+    default:
+      return unreachable(read);
   }
 }

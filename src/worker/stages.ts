@@ -8,7 +8,7 @@
  */
 import { present } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
-import { Failure } from "../base/failure.ts";
+import type { Failure } from "../base/failure.ts";
 import { decisionAgeMsMax, wakeLeadMs } from "../base/limits.ts";
 import type { Sha256 } from "../base/sha256.ts";
 import type { EpochMs, MonotonicMs } from "../base/units.ts";

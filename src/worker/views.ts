@@ -2,7 +2,7 @@
  * Reads what a decision needs to know: one record per timer, and for timers without one, the archive and the snapshot.
  * Absence is concluded from the leader only; a replica's absence comes back as an empty view of basis `replica`.
  */
-import { present } from "../base/assert.ts";
+import { present, unreachable } from "../base/assert.ts";
 import type { Failure } from "../base/failure.ts";
 import type { Sha256 } from "../base/sha256.ts";
 import { startInput } from "../protocol/command.ts";
@@ -44,8 +44,11 @@ function fromRecord(read: ReadOutcome<TimerRecord>, basis: Basis): ViewOutcome {
       return { kind: "corrupt", problem: `state record: ${read.problem}` };
     case "failed":
       return { kind: "failed", failure: read.failure };
-    default:
+    case "absent":
+    case "marker":
       return { kind: "view", view: { basis } };
+    default:
+      return unreachable(read);
   }
 }
 
@@ -75,8 +78,11 @@ function fromBehind(state: ReadOutcome<TimerRecord>, { archived, snapshot }: Beh
     }
     case "unreadable":
       return { kind: "corrupt", problem: `snapshot: ${snapshot.problem}` };
-    default:
+    case "absent":
+    case "marker":
       return { kind: "view", view: { basis } };
+    default:
+      return unreachable(snapshot);
   }
 }
 

@@ -1,4 +1,4 @@
-import { fc, test as property } from "./property.ts";
+import { fc } from "./property.ts";
 import { describe, expect, test } from "vitest";
 import { readBoundedJson, writeAsciiJson, type JsonValue } from "../../src/protocol/bounded-json.ts";
 
@@ -35,14 +35,14 @@ describe("reading", () => {
     expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
   });
 
-  property("never throws, whatever the text", () => {
+  test("never throws, whatever the text", () => {
     fc.assert(fc.property(fc.string({ unit: "binary" }), (text) => {
       const result = readBoundedJson(text, limits);
       expect(result.ok || result.problem.length > 0).toBe(true);
     }));
   });
 
-  property("reads back what was written", () => {
+  test("reads back what was written", () => {
     const text = fc.string({ unit: "grapheme" });
     const leaf = fc.oneof(text, fc.maxSafeInteger().filter((value) => !Object.is(value, -0)), fc.boolean(), fc.constant(null));
     const value: fc.Arbitrary<JsonValue> = fc.oneof(leaf, fc.array(leaf, { maxLength: 4 }), fc.dictionary(text.filter((key) => key !== "__proto__"), leaf, { maxKeys: 6 }));

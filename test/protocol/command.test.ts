@@ -8,7 +8,7 @@ import { commandSubjects } from "../../src/protocol/names.ts";
 import { payloadHash } from "../../src/timer/hashes.ts";
 import { hash, sha256 } from "../timer/records.ts";
 import { message } from "./messages.ts";
-import { fc, test as property } from "./property.ts";
+import { fc } from "./property.ts";
 
 const limits: CommandLimits = { payloadBytesMax: 100, delayMsMax: 86_400_000 as DurationMs, retriesMax: 10, replyPrefix: "_INBOX.durable_timer" };
 const body = utf8('{"amount":9007199254740993}');
@@ -98,7 +98,7 @@ describe("feedback", () => {
   });
 });
 
-property("no message makes the reader throw", () => {
+test("no message makes the reader throw", () => {
   const subject = fc.constantFrom(...Object.values(commandSubjects));
   const header = fc.oneof(fc.string(), fc.json(), fc.constant(writeContext(start)));
   fc.assert(fc.property(subject, header, fc.uint8Array({ maxLength: 200 }), (on, context, bytes) => {

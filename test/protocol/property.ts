@@ -4,4 +4,3 @@ import fc from "fast-check";
 fc.configureGlobal({ seed: 20_261_130, numRuns: 300 });
 
 export { fc };
-export { test } from "vitest";

@@ -3,7 +3,7 @@ import { utf8 } from "../../src/base/bytes.ts";
 import { decodeRecord, encodeRecord } from "../../src/protocol/record-codec.ts";
 import type { TimerRecord } from "../../src/timer/record.ts";
 import { elapsed, receipt, terminal, waiting } from "../timer/records.ts";
-import { fc, test as property } from "./property.ts";
+import { fc } from "./property.ts";
 
 const { retryDelayMs: _delay, ...once } = waiting({ maxRetries: 0 });
 const records: readonly (readonly [string, TimerRecord])[] = [
@@ -33,7 +33,7 @@ describe("a record", () => {
   });
 });
 
-property("no bytes make the reader throw", () => {
+test("no bytes make the reader throw", () => {
   fc.assert(fc.property(fc.oneof(fc.uint8Array(), fc.json().map(utf8)), (bytes) => {
     const decoded = decodeRecord(bytes);
     expect(decoded.ok || decoded.problem.length > 0).toBe(true);

@@ -166,7 +166,7 @@ test("feedback for an unknown timer is refused only after a second look", async 
   open("feedback");
   const { lineage, snapshotHash } = testTimer(1).start;
   const context = { v: 1 as const, ...lineage, generation: 0, fence: 2, snapshotHash, payloadHash: payloadHash(new Uint8Array(), sha256) };
-  broker.send("complete", { contextHeader: writeContext(context as never) });
+  broker.send("complete", { contextHeader: writeContext(context) });
   await clock.advance(newerInputRecheckMs - 100);
   expect(broker.sources.feedback.settled.filter(({ how }) => how === "terminate")).toEqual([]);
   await clock.advance(200);

@@ -169,7 +169,7 @@ test("a schedule that a slow writer of an older generation left is replaced", as
 
 test("a step that took longer than a decision may be old decides anew", async () => {
   const world = setUp();
-  const create = world.broker.ports.snapshots.create;
+  const create = world.broker.ports.snapshots.create.bind(world.broker.ports.snapshots);
   let slow = true;
   const ports = {
     ...world.broker.ports,
