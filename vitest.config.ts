@@ -55,6 +55,7 @@ export default defineConfig({
         test: {
           name: "e2e",
           include: ["test/**/*.e2e.test.ts"],
+          globalSetup: ["test/cluster/node.setup.ts"],
           testTimeout: 600_000,
           hookTimeout: 900_000,
           fileParallelism: false,

@@ -60,6 +60,7 @@ const API_NEEDS: readonly Need[] = [
 ];
 
 const NODE_NEEDS: readonly Need[] = [
+  { tool: "an x86-64 processor", remedy: "kubectl and helm come as binaries for it alone", isMet: () => process.arch === "x64" },
   { tool: "root", remedy: "run it as root: it makes network interfaces, mounts and containers", isMet: () => process.getuid?.() === 0 },
   {
     tool: `Debian's packages ${Object.keys(NODE_PACKAGES).join(", ")}`,
