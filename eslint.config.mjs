@@ -106,8 +106,8 @@ export default defineConfig(
   {
     files: ["test/**/*.ts", "bench/**/*.ts"],
     rules: {
-      "max-params": "off",
       ...sizes({ lines: 800, functionLines: 200 }),
+      "max-params": "off",
       "no-restricted-properties": ["error", { object: "vi", property: "mock", message: "Use a fake behind the port; a mocked module hides what changed." }],
     },
   },
