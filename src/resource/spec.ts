@@ -137,9 +137,16 @@ const sweep = z.object({
   graceSeconds: z.int32().min(1).max(3_600).default(5).meta({ description: "How late a timer may be before the sweep looks at it." }),
 });
 
-const labelMap = z.record(z.string().max(bounds.labelKeyCharsMax), z.string().max(bounds.labelValueCharsMax));
-const annotationMap = z.record(z.string().max(bounds.labelKeyCharsMax), z.string().max(bounds.annotationCharsMax));
-const named = z.looseObject({ name: z.string().min(1).max(bounds.nameCharsMax) });
+/** Maps have no size of their own in zod, so the bound is written for both readers of this schema. */
+const mapOf = <Value extends z.ZodType>(value: Value) =>
+  z
+    .record(z.string().max(bounds.labelKeyCharsMax), value)
+    .refine((map) => Object.keys(map).length <= bounds.podListMax, { error: `must have at most ${String(bounds.podListMax)} keys` })
+    .meta({ maxProperties: bounds.podListMax });
+
+const labelMap = mapOf(z.string().max(bounds.labelValueCharsMax));
+const annotationMap = mapOf(z.string().max(bounds.annotationCharsMax));
+const named = z.looseObject({ name: z.string().min(1).max(bounds.nameCharsMax).meta({ description: "Name, as in a pod." }) });
 const list = <Item extends z.ZodType>(item: Item) => z.exactOptional(z.array(item).max(bounds.podListMax));
 const anything = z.looseObject({});
 
@@ -171,7 +178,7 @@ const podTemplate = z.object({
     .meta({ description: "Parts of a pod's spec, in Kubernetes' own shapes." }),
 });
 
-const resourceList = z.record(z.string().max(bounds.nameCharsMax), quantity);
+const resourceList = mapOf(quantity);
 
 const workers = z.object({
   replicas: z.int32().min(0).max(bounds.workersMax).default(2).meta({ description: "Worker processes; the target of kubectl scale and of an autoscaler." }),
@@ -212,7 +219,7 @@ export const specSchema = z.object({
     .array(z.string().min(1).max(bounds.incidentIdCharsMax))
     .max(bounds.acknowledgeMax)
     .default([])
-    .meta({ description: "Ids from status.incidents that a person has judged. Each allows what its incident proposes, once." }),
+    .meta({ "x-kubernetes-list-type": "set", description: "Ids from status.incidents that a person has judged. Each allows what its incident proposes, once." }),
 });
 
 /** What a person writes: defaults may be left out, sizes are quantities. */

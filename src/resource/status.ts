@@ -13,6 +13,8 @@ const word = <Word extends string>() => z.string().max(64) as unknown as z.ZodTy
 const text = (charsMax: number) => z.string().max(charsMax);
 const optional = z.exactOptional;
 const instant = z.string().max(64).meta({ format: "date-time" });
+/** A list whose items are told apart by one key, so that two writers can own different items. */
+const listMap = (key: string) => ({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key] });
 const count = z.int32().min(0);
 const percent = z.int32().min(0).max(1_000);
 const sizeText = z.union([z.int(), text(bounds.quantityCharsMax).refine((value) => wholeQuantity(value).ok)]);
@@ -45,7 +47,7 @@ const incident = z.object({
 /** The status of a DurableTimer. */
 export const statusSchema = z.object({
   observedGeneration: z.int().min(-1).default(-1).meta({ description: "metadata.generation that the status speaks of; -1 before the operator has seen the resource." }),
-  conditions: optional(z.array(condition).max(bounds.conditionsMax)).meta({ description: "Ready is the summary; the gates, in order: BrokerReachable, BrokerCompatible, TopologyReady, WorkersReady, ResumeOpen." }),
+  conditions: optional(z.array(condition).max(bounds.conditionsMax)).meta({ ...listMap("type"), description: "Ready is the summary; the gates, in order: BrokerReachable, BrokerCompatible, TopologyReady, WorkersReady, ResumeOpen." }),
   owner: optional(
     z.object({
       id: text(bounds.ownerIdCharsMax).meta({ description: "Owner id stamped on the streams: <cluster id>/<namespace>/<name>." }),
@@ -63,7 +65,7 @@ export const statusSchema = z.object({
   topology: optional(
     z.object({
       layoutVersion: z.int32().min(0).meta({ description: "Version of the layout of streams and consumers." }),
-      streams: z.array(streamStatus).max(16).meta({ description: "The streams as they were last seen." }),
+      streams: z.array(streamStatus).max(16).meta({ ...listMap("name"), description: "The streams as they were last seen." }),
     }),
   ).meta({ description: "Streams and consumers." }),
   capacity: optional(
@@ -101,5 +103,5 @@ export const statusSchema = z.object({
       everOpened: z.boolean().meta({ description: "It was opened once; a pause from then on is somebody's wish." }),
     }),
   ).meta({ description: "Delivery of resumes." }),
-  incidents: optional(z.array(incident).max(16)).meta({ description: "What only a person may decide, because data was lost or would be." }),
+  incidents: optional(z.array(incident).max(16)).meta({ ...listMap("id"), description: "What only a person may decide, because data was lost or would be." }),
 });
