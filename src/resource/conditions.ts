@@ -81,6 +81,7 @@ export const conditionReasons = [
   // AdmissionOpen and CapacityOK.
   "ClosedBySpec",
   "ClosedByCapacity",
+  "ConsumerPaused",
   "BelowSoftLimit",
   "AboveSoftLimit",
   // ReplicasHealthy.

@@ -57,6 +57,7 @@ export type StreamFacts = {
 export type ReplicaFacts = { readonly name: string; readonly isCurrent: boolean; readonly isOffline: boolean; readonly lag: number };
 
 export type ConsumerFacts = {
+  readonly stream: string;
   readonly name: string;
   readonly config: Readonly<Record<string, unknown>>;
   readonly createdAt: string;
@@ -64,7 +65,7 @@ export type ConsumerFacts = {
   readonly ackPending: number;
   readonly waitingPulls: number;
   readonly isPaused: boolean;
-  /** The instant of the broker's clock at which a pause ends; absent when the consumer is not paused. */
+  /** The instant of the broker's clock at which a pause ends, as configured; absent when the consumer is not paused. */
   readonly pausedUntilMs?: EpochMs;
 };
 
@@ -102,7 +103,7 @@ export type BrokerObservation =
       readonly ownerKey: Looked<string>;
       /** Text of the sweep's summary in the state bucket. */
       readonly sweepSummary: Looked<string>;
-      /** Whether STATE holds at least one timer's record. */
+      /** Whether STATE held at least one timer's record, looked at before the streams: a snapshot precedes its record. */
       readonly hasStateRecords: boolean;
     }
   | {

@@ -1,0 +1,76 @@
+/**
+ * Judges whose streams those are that exist already. The stamp in a stream's metadata decides, never its name.
+ *
+ * 1. One foreign stream refuses the whole topology: half of a topology is of no use to anyone.
+ * 2. Our own earlier life (same owner id, other uid) is ourselves: a re-created resource finds its data.
+ * 3. Only a policy that names the old owner, or nobody, allows to put our stamp on a stream.
+ */
+import { layoutVersion } from "../../topology/layout.ts";
+import type { Stamp } from "../../topology/layout.ts";
+import { ownerId, readStamp } from "../../topology/stamp.ts";
+import type { ReachedBroker } from "./broker.ts";
+import type { Observed, StreamFacts, StreamRole } from "./observed.ts";
+import { cause } from "./verdict.ts";
+import type { Cause } from "./verdict.ts";
+
+/** A stream that is ours or may become ours. */
+export type Claim = {
+  readonly role: StreamRole;
+  readonly facts: StreamFacts;
+  readonly stamp: Stamp | undefined;
+  /** The owner whose stamp ours replaces; absent when the stamp is ours. */
+  readonly adoptedFrom?: string;
+};
+
+export type Claims =
+  | { readonly kind: "clear"; readonly claims: ReadonlyMap<StreamRole, Claim> }
+  | { readonly kind: "refused"; readonly stall: Cause };
+
+/** The owner id of the observed resource. */
+export function ownOwnerId({ clusterId, resource }: Observed): string {
+  return ownerId({ clusterId, ...resource.key });
+}
+
+/** Judges every stream that was found. */
+export function judgeClaims(observed: Observed, broker: ReachedBroker): Claims {
+  const claims = new Map<StreamRole, Claim>();
+  for (const role of streamRoles) {
+    const looked = broker.streams[role];
+    if (looked.kind !== "found") continue;
+    const judged = judgeClaim(observed, role, looked.value);
+    if (judged.kind === "refused") return judged;
+    claims.set(role, judged.claim);
+  }
+  return { kind: "clear", claims };
+}
+
+/** STATE first: its stamp is the claim on the whole account, so its answer is the one to show. */
+const streamRoles: readonly StreamRole[] = ["state", "snapshots", "terminals", "schedules", "resumes", "feedback", "commands"];
+
+type JudgedClaim = { readonly kind: "allowed"; readonly claim: Claim } | { readonly kind: "refused"; readonly stall: Cause };
+
+function judgeClaim(observed: Observed, role: StreamRole, facts: StreamFacts): JudgedClaim {
+  const stamp = readStamp(facts.config);
+  const { policy, fromOwner } = observed.resource.spec.topology.adoption;
+  if (stamp?.ownerId === ownOwnerId(observed)) return ownClaim({ role, facts, stamp });
+  if (stamp === undefined && policy === "IfUnowned") return { kind: "allowed", claim: { role, facts, stamp, adoptedFrom: "nobody" } };
+  if (stamp !== undefined && policy === "FromOwner" && stamp.ownerId === fromOwner) {
+    return { kind: "allowed", claim: { role, facts, stamp, adoptedFrom: stamp.ownerId } };
+  }
+  return { kind: "refused", stall: refusal(facts.name, stamp) };
+}
+
+function ownClaim(claim: Claim & { readonly stamp: Stamp }): JudgedClaim {
+  if (claim.stamp.layoutVersion <= layoutVersion) return { kind: "allowed", claim };
+  const text = `Stream ${claim.facts.name} has layout version ${String(claim.stamp.layoutVersion)}, and this operator knows ${String(layoutVersion)}.`;
+  return { kind: "refused", stall: cause("StreamIncompatible", `${text} Upgrade the operator.`) };
+}
+
+function refusal(stream: string, stamp: Stamp | undefined): Cause {
+  if (stamp === undefined) {
+    const remedy = "To take it over, set spec.topology.adoption.policy to IfUnowned; else give this resource an account of its own.";
+    return cause("AdoptionRefused", `Stream ${stream} exists and carries nobody's stamp. Nothing was touched. ${remedy}`);
+  }
+  const remedy = `To take it over, set spec.topology.adoption to policy FromOwner with fromOwner ${stamp.ownerId}, after that owner has let go of it.`;
+  return cause("OwnedByAnother", `Stream ${stream} belongs to ${stamp.ownerId}. Nothing was touched. ${remedy}`);
+}

@@ -1,0 +1,97 @@
+/** Compares one wanted stream or consumer with what is there, and says which writes bring it there. */
+import { isoFromEpochMs } from "../../base/units.ts";
+import type { EpochMs } from "../../base/units.ts";
+import { consumerUpdates, diffConsumer, diffStream, streamUpdates } from "../../topology/diff.ts";
+import type { ConsumerSpec, Difference, ServerConfig, StreamSpec } from "../../topology/layout.ts";
+import type { Action } from "./action.ts";
+import type { Claim } from "./claims.ts";
+import type { ConsumerFacts, Looked, Observed } from "./observed.ts";
+import { cause } from "./verdict.ts";
+import type { Cause } from "./verdict.ts";
+
+/** The result for one stream, consumer or key. */
+export type Compared = {
+  readonly actions: readonly Action[];
+  /** Differing fields as `<name>.<field>`, without what is missing altogether. */
+  readonly differences: readonly string[];
+  readonly isMissing: boolean;
+  /** What the server cannot change in place. */
+  readonly stall?: Cause;
+};
+
+/** `claim` is the stream that is there; undefined when none is. */
+export function compareStream(observed: Observed, wanted: StreamSpec, claim: Claim | undefined): Compared {
+  const { role, name } = wanted;
+  if (claim === undefined) {
+    return { actions: [{ kind: "CreateStream", role, config: wanted.config, because: `${name} is missing` }], differences: [], isMissing: true };
+  }
+  const actual = claim.facts.config;
+  const tolerated = toleratingPersistence(wanted, actual);
+  const found = diffStream(tolerated, actual);
+  const changes = found.map(({ field }) => field);
+  const differences = changes.map((field) => `${name}.${field}`);
+  const immutable = found.filter(({ remedy }) => remedy === "immutable");
+  if (immutable.length > 0) return { actions: [], differences, isMissing: false, stall: streamStall(wanted, immutable) };
+  const updates = streamUpdates(tolerated, actual);
+  const actions = updates.map((config): Action => {
+    if (claim.adoptedFrom !== undefined) return { kind: "AdoptStream", role, config, from: claim.adoptedFrom, because: `the adoption policy allows to take ${name} over` };
+    return { kind: "UpdateStream", role, config, changes, ...updateReason(observed, name) };
+  });
+  return { actions, differences, isMissing: false };
+}
+
+/** `pausedUntilMs` is the pause with which a missing consumer is created. */
+export function compareConsumer(
+  observed: Observed,
+  wanted: ConsumerSpec,
+  at: { readonly looked: Looked<ConsumerFacts>; readonly pausedUntilMs: EpochMs | undefined },
+): Compared {
+  const { role, stream, name } = wanted;
+  if (at.looked.kind !== "found") {
+    const config = { ...wanted.config, ...(at.pausedUntilMs === undefined ? {} : { pause_until: isoFromEpochMs(at.pausedUntilMs) }) };
+    return { actions: [{ kind: "CreateConsumer", role, stream, config, because: `${name} is missing` }], differences: [], isMissing: true };
+  }
+  const actual = at.looked.value.config;
+  const found = diffConsumer(wanted, actual);
+  const changes = found.map(({ field }) => field);
+  const differences = changes.map((field) => `${name}.${field}`);
+  const immutable = found.filter(({ remedy }) => remedy === "immutable");
+  if (immutable.length > 0) {
+    const text = `Consumer ${name} differs in ${fieldList(immutable)}, which a server cannot change, and is never deleted to change it.`;
+    return { actions: [], differences, isMissing: false, stall: cause("ConsumerIncompatible", `${text} Remove it by hand to have it made anew.`) };
+  }
+  const actions = consumerUpdates(wanted, actual).map(
+    (config): Action => ({ kind: "UpdateConsumer", role, stream, config, changes, ...updateReason(observed, name) }),
+  );
+  return { actions, differences, isMissing: false };
+}
+
+/**
+ * `persist_mode` cannot change on an existing stream. With one replica a SCHEDULES stream that is not asynchronous is only
+ * slower, so it stays as it is; with more replicas an asynchronous one is refused by servers, which is a migration.
+ */
+function toleratingPersistence(wanted: StreamSpec, actual: ServerConfig): StreamSpec {
+  if (wanted.role !== "schedules") return wanted;
+  const wantsAsync = wanted.config["persist_mode"] === "async";
+  const isAsync = actual["persist_mode"] === "async";
+  if (wantsAsync === isAsync) return wanted;
+  const { persist_mode: _persistence, ...rest } = wanted.config;
+  if (!wantsAsync) return { ...wanted, config: { ...rest, persist_mode: undefined } };
+  return { ...wanted, config: { ...rest, allow_atomic: true } };
+}
+
+function streamStall({ role, name }: StreamSpec, immutable: readonly Difference[]): Cause {
+  const text = `Stream ${name} differs in ${fieldList(immutable)}, which a server cannot change, and is never deleted to change it.`;
+  if (role !== "schedules") return cause("ImmutableFieldChanged", `${text} Undo the change in the spec.`);
+  const migration = "A stream of schedules with one replica cannot become replicated in place, and this version does not migrate it.";
+  return cause("ImmutableFieldChanged", `${text} ${migration} Undo the change of spec.topology.replicas.`);
+}
+
+function fieldList(differences: readonly Difference[]): string {
+  return differences.map(({ field }) => field).sort().join(", ");
+}
+
+function updateReason({ resource }: Observed, name: string): { readonly isRepair: boolean; readonly because: string } {
+  const isRepair = resource.status?.observedGeneration === resource.generation;
+  return { isRepair, because: isRepair ? `${name} was changed by somebody else` : `the spec wants ${name} to be different` };
+}

@@ -1,0 +1,106 @@
+/**
+ * Finds streams that lost what they held. A loss is never repaired silently: a stream made anew would look healthy while
+ * accepted timers are gone. It becomes an incident, and only `spec.acknowledge` with the incident's id lets us go on.
+ *
+ * 1. A stream that never held data may be created, as often as needed.
+ * 2. SCHEDULES is derived from STATE and is never lost.
+ * 3. An id is bound to what was lost. Acknowledging one loss does not allow the next.
+ * 4. While a stream is lost its last status entry is kept, because it is the memory of what is missing.
+ */
+import type { DurableTimerStatus } from "../../resource/durable-timer.ts";
+import type { Topology } from "../../topology/layout.ts";
+import type { ReachedBroker } from "./broker.ts";
+import type { Claim } from "./claims.ts";
+import type { Observed, StreamRole } from "./observed.ts";
+
+export type Incident = NonNullable<DurableTimerStatus["incidents"]>[number];
+
+export type StreamEntry = NonNullable<DurableTimerStatus["topology"]>["streams"][number];
+
+export type Loss = { readonly role: StreamRole; readonly incident: Incident; readonly isAcknowledged: boolean };
+
+type Scene = {
+  readonly observed: Observed;
+  readonly broker: ReachedBroker;
+  readonly claims: ReadonlyMap<StreamRole, Claim>;
+  readonly topology: Topology;
+};
+
+/** Every loss, acknowledged or not, in the order of the streams. */
+export function findLosses(scene: Scene): readonly Loss[] {
+  return scene.topology.streams.flatMap(({ role, name }) => {
+    const lost = role === "schedules" ? undefined : lossOf(scene, role, name);
+    if (lost === undefined) return [];
+    const id = incidentId(scene.observed, role, lost);
+    const isAcknowledged = scene.observed.resource.spec.acknowledge.includes(id);
+    const message = `Stream ${name} ${lost.what}. Acknowledging ${id} ${lost.effect}; what was lost stays lost.`;
+    return [{ role, isAcknowledged, incident: { id, kind: "TopologyLost", message } }];
+  });
+}
+
+/** The last status of a stream. */
+export function streamEntry(status: DurableTimerStatus | undefined, name: string): StreamEntry | undefined {
+  return status?.topology?.streams.find((entry) => entry.name === name);
+}
+
+/**
+ * Without a status to remember: nothing was ever accepted if the door, COMMANDS, was never there. COMMANDS is created
+ * last, so that its absence proves that no start was acknowledged.
+ */
+export function isUntouched(broker: ReachedBroker): boolean {
+  return broker.streams.commands.kind === "absent" && !broker.hasStateRecords;
+}
+
+/** `facts` is what makes this loss different from another one of the same stream. */
+type Lost = { readonly what: string; readonly effect: string; readonly facts: string; readonly isEmptied: boolean };
+
+function lossOf(scene: Scene, role: StreamRole, name: string): Lost | undefined {
+  const entry = streamEntry(scene.observed.resource.status, name);
+  const claim = scene.claims.get(role);
+  if (claim !== undefined) return changedIncarnation(claim, entry) ?? emptied(scene, claim, entry);
+  if (scene.broker.streams[role].kind !== "absent") return undefined;
+  const heldData = entry === undefined ? !isUntouched(scene.broker) : entry.everHeldData;
+  if (!heldData) return undefined;
+  return { what: "held data and is gone", effect: "creates it anew, empty", facts: lifeOf(entry), isEmptied: false };
+}
+
+function changedIncarnation(claim: Claim, entry: StreamEntry | undefined): Lost | undefined {
+  if (entry === undefined || !entry.everHeldData || claim.stamp?.incarnation === entry.incarnation) return undefined;
+  // The same facts as a missing stream: acknowledged, re-created and then not yet in the status is the same loss.
+  return { what: "held data and was replaced by another one of that name", effect: "accepts the stream that is there", facts: lifeOf(entry), isEmptied: false };
+}
+
+function emptied(scene: Scene, claim: Claim, entry: StreamEntry | undefined): Lost | undefined {
+  const { role, facts } = claim;
+  const life = `${lifeOf(entry)} emptied at ${String(facts.lastSequence)}`;
+  if (role === "state" && claim.adoptedFrom === undefined && scene.broker.ownerKey.kind === "absent") {
+    const heldData = entry === undefined ? !isUntouched(scene.broker) : entry.everHeldData;
+    if (!heldData) return undefined;
+    return { what: "lost its content: even the owner's key is gone", effect: "accepts it as it is", facts: life, isEmptied: true };
+  }
+  const isEmptyBesideRecords = role === "snapshots" && facts.messages === 0 && scene.broker.hasStateRecords;
+  if (!isEmptyBesideRecords || entry?.everHeldData !== true) return undefined;
+  return { what: "is empty while timers are waiting for their snapshots", effect: "accepts it as it is", facts: life, isEmptied: true };
+}
+
+/**
+ * The numbers of an emptied stream go on changing, so that the id of its incident is the one that was shown first.
+ */
+function incidentId({ resource }: Observed, role: StreamRole, lost: Lost): string {
+  const prefix = `${lost.isEmptied ? "emptied" : "lost"}-${role}-`;
+  const shown = lost.isEmptied ? resource.status?.incidents?.find(({ id }) => id.startsWith(prefix)) : undefined;
+  return shown?.id ?? `${prefix}${shortHash(`${role} ${lost.facts}`)}`;
+}
+
+function lifeOf(entry: StreamEntry | undefined): string {
+  return entry === undefined ? "never seen" : `${entry.incarnation} ${entry.created}`;
+}
+
+/** FNV-1a: tells facts apart; nobody gains anything by making two that collide. */
+function shortHash(text: string): string {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1) {
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193) >>> 0;
+  }
+  return hash.toString(16).padStart(8, "0");
+}

@@ -1,0 +1,215 @@
+/**
+ * The plan: from one Observed value to an ordered list of actions, the status that describes what was observed, and when
+ * to look again. Pure: the same value gives the same plan, here, in the CLI and in a test.
+ *
+ * 1. As desired means no actions. A plan never contains a write that would change nothing.
+ * 2. The actions of a plan may be carried out up to any point; the next plan continues from what is then observed.
+ * 3. No action deletes anything (I14).
+ * 4. The status describes what was observed, before the actions: a gate opens only when a look has proved it.
+ * 5. A stop that the spec asks for comes first, then the workers' updates: a repair that fails holds up neither.
+ */
+import type { DurationMs } from "../../base/units.ts";
+import { annotationNames } from "../../resource/names.ts";
+import type { ConditionType, WantedCondition } from "../../resource/conditions.ts";
+import { findCondition } from "../../resource/conditions.ts";
+import type { Action } from "./action.ts";
+import { judgeBroker } from "./broker.ts";
+import type { BrokerVerdict, ReachedBroker } from "./broker.ts";
+import { judgeCapacity } from "./capacity.ts";
+import type { CapacityStatus } from "./capacity.ts";
+import { failureMessage, isPassing, shownFailure } from "./failures.ts";
+import type { FailureFact, Observed } from "./observed.ts";
+import { judgeResume, judgeStartPause } from "./pauses.ts";
+import { brokerStatus, nextStatus } from "./status.ts";
+import type { StatusParts } from "./status.ts";
+import { timerCounts } from "./timer-counts.ts";
+import { judgeTopology } from "./topology.ts";
+import type { TopologyVerdict } from "./topology.ts";
+import { restoredEvents, transitionEvents } from "./transitions.ts";
+import type { PlannedEvent } from "./transitions.ts";
+import type { DurableTimerStatus } from "../../resource/durable-timer.ts";
+import { carriedOver, cause, statusOf, want } from "./verdict.ts";
+import type { Cause, Verdict } from "./verdict.ts";
+import { judgeWorkers } from "./workers.ts";
+
+export type Plan = {
+  readonly actions: readonly Action[];
+  /** What the resource shows if every action succeeds. */
+  readonly status: DurableTimerStatus;
+  /** For what turned since the last status; actions have events of their own, once they are done. */
+  readonly events: readonly PlannedEvent[];
+  /** Look again after this time even if nothing tells of a change. */
+  readonly requeueAfterMs?: DurationMs;
+};
+
+/** What is to be done about what was observed. */
+export function plan(observed: Observed): Plan {
+  const judged = judge(observed);
+  const status = nextStatus(observed, judged);
+  const { requeueAfterMs } = judged;
+  return {
+    actions: judged.isPaused ? [] : judged.actions,
+    status,
+    events: [...transitionEvents(observed.resource.status, status), ...restoredEvents(judged.restored)],
+    ...(requeueAfterMs === undefined ? {} : { requeueAfterMs }),
+  };
+}
+
+/** The plan's status and events when one of its actions failed. */
+export function planAfterFailure(observed: Observed, failed: { readonly action: Action; readonly failure: FailureFact }): Pick<Plan, "status" | "events"> {
+  const judged = judge(observed);
+  const status = nextStatus(observed, { ...judged, ...failureVerdict(judged, failed) });
+  return { status, events: [...transitionEvents(observed.resource.status, status), ...restoredEvents(judged.restored)] };
+}
+
+type Judged = Verdict & StatusParts & { readonly isPaused: boolean; readonly restored: readonly string[] };
+
+function judge(observed: Observed): Judged {
+  const isPaused = observed.resource.annotations[annotationNames.paused] === "true";
+  if (observed.resource.isDeletionRequested) return { ...judgeDeletion(observed), isPaused };
+  return { ...judgeLiving(observed), isPaused };
+}
+
+function judgeLiving(observed: Observed): Omit<Judged, "isPaused"> {
+  const broker = judgeBroker(observed);
+  switch (broker.kind) {
+    case "usable":
+      return judgeUsable(observed, broker, broker.broker);
+    case "held":
+      return judgeHeld(observed, broker);
+    case "refused":
+      return judgeWithoutBroker(observed, broker, cause("WaitingForBroker"));
+    case "lost":
+      return judgeWithoutBroker(observed, broker, broker.because);
+  }
+}
+
+function judgeUsable(observed: Observed, verdict: BrokerVerdict, broker: ReachedBroker): Omit<Judged, "isPaused"> {
+  const topology = judgeTopology(observed, broker);
+  const workers = judgeWorkers(observed, statusOf(topology.wanted, "TopologyReady") === "True");
+  const before = [...verdict.wanted, ...topology.wanted, ...workers.wanted];
+  const delivery = judgeDelivery(observed, { broker, topology, before });
+  return {
+    wanted: [...before, ...delivery.wanted],
+    actions: [...delivery.stops, ...workers.actions, ...topology.actions, ...delivery.openings],
+    ...firstCauses([topology, workers]),
+    restored: topology.restored,
+    broker: brokerStatus(broker),
+    isOwned: topology.standing === "ours",
+    entries: topology.entries,
+    incidents: topology.incidents,
+    workers: workers.workers,
+    ...delivery.parts,
+  };
+}
+
+type Delivery = {
+  readonly wanted: readonly WantedCondition[];
+  readonly stops: readonly Action[];
+  readonly openings: readonly Action[];
+  readonly parts: StatusParts;
+};
+
+/** What flows: admission, resumes, and how full it gets. Only on streams that are ours. */
+function judgeDelivery(observed: Observed, at: { readonly broker: ReachedBroker; readonly topology: TopologyVerdict; readonly before: readonly WantedCondition[] }): Delivery {
+  const { status } = observed.resource;
+  if (at.topology.standing === "unread") {
+    return { wanted: carriedOver(status, ["ResumeOpen", "AdmissionOpen", "CapacityOK", "ReplicasHealthy"]), stops: [], openings: [], parts: {} };
+  }
+  if (at.topology.standing === "foreign") {
+    return { wanted: [want("ResumeOpen", "False", cause("WaitingForTopology"))], stops: [], openings: [], parts: {} };
+  }
+  const start = judgeStartPause(observed, at.broker);
+  const resume = judgeResume(observed, at.broker, at.before);
+  const space: { readonly wanted: readonly WantedCondition[]; readonly capacity: CapacityStatus } = judgeCapacity(observed, at.broker, start.held);
+  const pauses = [...start.actions, ...resume.actions];
+  return {
+    wanted: [...resume.wanted, ...space.wanted],
+    stops: pauses.filter(({ kind }) => kind === "PauseConsumer"),
+    openings: pauses.filter(({ kind }) => kind !== "PauseConsumer"),
+    parts: { capacity: space.capacity, timers: timerCounts(at.broker), resume: resume.resume },
+  };
+}
+
+/** The last status stands, but for the workers, which do not depend on the broker's being seen. */
+function judgeHeld(observed: Observed, broker: BrokerVerdict): Omit<Judged, "isPaused"> {
+  const { status } = observed.resource;
+  const workers = judgeWorkers(observed, statusOf(carriedOver(status, ["TopologyReady"]), "TopologyReady") === "True");
+  const kept = carriedOver(status, ["TopologyReady", "ResumeOpen", "AdmissionOpen", "ReplicasHealthy", "CapacityOK", "InSync"]);
+  return {
+    wanted: [...kept, ...broker.wanted, ...workers.wanted],
+    actions: workers.actions,
+    ...firstCauses([keptCauses(status), workers]),
+    restored: [],
+    workers: workers.workers,
+    ...(broker.requeueAfterMs === undefined ? {} : { requeueAfterMs: broker.requeueAfterMs }),
+  };
+}
+
+function judgeWithoutBroker(observed: Observed, broker: BrokerVerdict, because: Cause): Omit<Judged, "isPaused"> {
+  const workers = judgeWorkers(observed, false);
+  const unknown = [...behindBroker, ...(broker.kind === "lost" ? (["WorkersReady"] as const) : [])].map((type) => want(type, "Unknown", because));
+  return {
+    wanted: [...broker.wanted, ...workers.wanted, ...unknown],
+    // A correction of the workers rolls although the broker is away; nothing of theirs is scaled down for it.
+    actions: workers.actions,
+    ...firstCauses([broker, ...(broker.kind === "lost" ? [] : [workers])]),
+    restored: [],
+    workers: workers.workers,
+  };
+}
+
+const behindBroker: readonly ConditionType[] = ["TopologyReady", "ResumeOpen", "AdmissionOpen", "ReplicasHealthy", "CapacityOK", "InSync"];
+
+/** Streams outlive the resource; workers go by their owner, or are stopped when the resource is gone. */
+function judgeDeletion({ resource }: Observed): Omit<Judged, "isPaused"> {
+  const because = cause("Deleting", "The resource is being deleted. Its streams and what they hold stay.");
+  const kept = carriedOver(resource.status, ["BrokerReachable", "BrokerCompatible", "TopologyReady", "WorkersReady", ...behindBroker.slice(1), "CredentialsValid"]);
+  return { wanted: [...kept, want("Ready", "False", because)], actions: [], progress: because, restored: [] };
+}
+
+function keptCauses(status: DurableTimerStatus | undefined): Pick<Verdict, "stall" | "progress"> {
+  const of = (type: "Stalled" | "Reconciling"): Cause | undefined => {
+    const had = findCondition(status?.conditions ?? [], type);
+    return had === undefined ? undefined : carriedOver(status, [type])[0];
+  };
+  const [stall, progress] = [of("Stalled"), of("Reconciling")];
+  return { ...(stall === undefined ? {} : { stall: cause(stall.reason, stall.message) }), ...(progress === undefined ? {} : { progress: cause(progress.reason, progress.message) }) };
+}
+
+function firstCauses(verdicts: readonly Pick<Verdict, "stall" | "progress" | "requeueAfterMs">[]): Pick<Verdict, "stall" | "progress" | "requeueAfterMs"> {
+  const stall = verdicts.find((verdict) => verdict.stall !== undefined)?.stall;
+  const progress = verdicts.find((verdict) => verdict.progress !== undefined)?.progress;
+  const requeues = verdicts.flatMap(({ requeueAfterMs }) => (requeueAfterMs === undefined ? [] : [requeueAfterMs]));
+  return {
+    ...(stall === undefined ? {} : { stall }),
+    ...(progress === undefined ? {} : { progress }),
+    ...(requeues.length === 0 ? {} : { requeueAfterMs: Math.min(...requeues) as DurationMs }),
+  };
+}
+
+function failureVerdict(judged: Judged, { action, failure }: { readonly action: Action; readonly failure: FailureFact }): Partial<Verdict> {
+  // A lost race is looked at again at once and is nobody's business.
+  if (failure.kind === "conflict") return {};
+  if (isPassing(failure)) return { progress: cause("ProgressingWithRetry", failureMessage(failure, "")) };
+  const { type, reason, remedy } = shownFailure(failure.code, gateOf(action));
+  const stall = cause(reason, failureMessage(failure, remedy));
+  return { wanted: [...judged.wanted, want(type, "False", stall)], stall };
+}
+
+function gateOf({ kind }: Action): ConditionType {
+  switch (kind) {
+    case "ApplyWorkers":
+      return "WorkersReady";
+    case "PauseConsumer":
+    case "UnpauseConsumer":
+      return "ResumeOpen";
+    case "CreateStream":
+    case "UpdateStream":
+    case "AdoptStream":
+    case "WriteOwnerKey":
+    case "CreateConsumer":
+    case "UpdateConsumer":
+      return "TopologyReady";
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * Composes the status: conditions from the verdicts, and the parts that were seen. A part that was not seen this time
+ * stays as it was; the status is a memory, and some of it (lives of streams, what was ever open) is needed.
+ */
+import type { EpochMs } from "../../base/units.ts";
+import { nextConditions, unobservedConditions } from "../../resource/conditions.ts";
+import type { WantedCondition } from "../../resource/conditions.ts";
+import type { DurableTimerStatus } from "../../resource/durable-timer.ts";
+import { layoutVersion } from "../../topology/layout.ts";
+import type { ReachedBroker } from "./broker.ts";
+import type { CapacityStatus } from "./capacity.ts";
+import { ownOwnerId } from "./claims.ts";
+import { concludedConditions } from "./conclude.ts";
+import type { Incident, StreamEntry } from "./losses.ts";
+import type { Observed, ObservedResource } from "./observed.ts";
+import type { TimerCounts } from "./timer-counts.ts";
+import { cause, want } from "./verdict.ts";
+import type { Verdict } from "./verdict.ts";
+import type { WorkersStatus } from "./workers.ts";
+
+/** What was seen of each part; absent keeps what the status had. */
+export type StatusParts = {
+  readonly broker?: DurableTimerStatus["broker"];
+  /** The streams carry our stamp, or will. */
+  readonly isOwned?: boolean;
+  readonly entries?: readonly StreamEntry[];
+  readonly incidents?: readonly Incident[];
+  readonly capacity?: CapacityStatus;
+  readonly timers?: TimerCounts;
+  readonly workers?: WorkersStatus | undefined;
+  readonly resume?: DurableTimerStatus["resume"];
+};
+
+/** The next status of an observed resource. */
+export function nextStatus(observed: Observed, judged: Verdict & StatusParts & { readonly isPaused: boolean }): DurableTimerStatus {
+  const { resource, nowMs } = observed;
+  const had = resource.status;
+  const { isOwned, entries, broker = had?.broker, capacity = had?.capacity, timers = had?.timers, workers = had?.workers, resume = had?.resume } = judged;
+  const owner = isOwned === true ? { id: ownOwnerId(observed), uid: resource.uid } : had?.owner;
+  const topology = entries === undefined || entries.length === 0 ? had?.topology : { layoutVersion, streams: entries };
+  const incidents = judged.incidents ?? had?.incidents ?? [];
+  const wanted = concludedConditions(judged);
+  return {
+    observedGeneration: resource.generation,
+    conditions: nextConditions(had?.conditions ?? [], wanted, { generation: resource.generation, nowMs }),
+    ...(owner === undefined ? {} : { owner }),
+    ...(broker === undefined ? {} : { broker }),
+    ...(topology === undefined ? {} : { topology }),
+    ...(capacity === undefined ? {} : { capacity }),
+    ...(timers === undefined ? {} : { timers }),
+    ...(workers === undefined ? {} : { workers }),
+    ...(resume === undefined ? {} : { resume }),
+    ...(incidents.length === 0 ? {} : { incidents }),
+  };
+}
+
+/** What a resource shows before anything was looked at: everything Unknown, and that its observation is under way. */
+export function firstStatus(resource: Pick<ObservedResource, "generation" | "status">, nowMs: EpochMs): DurableTimerStatus {
+  const wanted: readonly WantedCondition[] = [...unobservedConditions, want("Reconciling", "True", cause("NotObserved"))];
+  const conditions = nextConditions([], wanted, { generation: resource.generation, nowMs });
+  return { ...resource.status, observedGeneration: resource.generation, conditions };
+}
+
+/** What a resource shows whose spec cannot be read. What runs for it goes on. */
+export function invalidStatus(resource: Pick<ObservedResource, "generation" | "status">, problems: readonly string[], nowMs: EpochMs): DurableTimerStatus {
+  const because = cause("SpecInvalid", [...problems].sort().join(" "));
+  const had = resource.status?.conditions ?? [];
+  const kept = had.filter(({ type }) => type !== "Reconciling") as readonly WantedCondition[];
+  const wanted = [...unobservedConditions, ...kept, want("Ready", "False", because), want("Stalled", "True", because)];
+  return { ...resource.status, observedGeneration: resource.generation, conditions: nextConditions(had, wanted, { generation: resource.generation, nowMs }) };
+}
+
+/** What the status says of the broker. */
+export function brokerStatus({ facts }: ReachedBroker): NonNullable<DurableTimerStatus["broker"]> {
+  const { accountName, clusterName, version, apiLevel } = facts;
+  return { ...(accountName === undefined ? {} : { accountName }), ...(clusterName === undefined ? {} : { clusterName }), version, apiLevel };
+}
+
+/** True when writing `next` over `had` would change nothing. */
+export function isSameStatus(had: DurableTimerStatus | undefined, next: DurableTimerStatus): boolean {
+  return had !== undefined && isSame(had, next);
+}
+
+function isSame(left: unknown, right: unknown): boolean {
+  if (left === right) return true;
+  if (typeof left !== "object" || typeof right !== "object" || left === null || right === null) return false;
+  const [a, b] = [left as Readonly<Record<string, unknown>>, right as Readonly<Record<string, unknown>>];
+  const keys = new Set([...Object.keys(a), ...Object.keys(b)]);
+  return Array.isArray(left) === Array.isArray(right) && [...keys].every((key) => isSame(a[key], b[key]));
+}

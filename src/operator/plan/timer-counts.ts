@@ -1,0 +1,44 @@
+/** Numbers of timers for the status: the last sweep's summary and the resume consumer, to two significant digits. */
+import type { DurableTimerStatus } from "../../resource/durable-timer.ts";
+import type { ReachedBroker } from "./broker.ts";
+
+export type TimerCounts = NonNullable<DurableTimerStatus["timers"]>;
+
+/** What was counted; what could not be read is left out. */
+export function timerCounts(broker: ReachedBroker): TimerCounts {
+  const summary = broker.sweepSummary.kind === "found" ? parsedObject(broker.sweepSummary.value) : {};
+  const counted = { waiting: summary["waiting"], awaitingFeedback: summary["elapsed"], overdue: summary["overdue"] };
+  const known = Object.entries(counted).flatMap(([name, value]) => (typeof value === "number" ? [[name, coarseCount(value)] as const] : []));
+  return { ...Object.fromEntries(known), ...resumeCounts(broker) };
+}
+
+/** 1234567 as 1.2M: a status is not a metric, and a number that moves with every timer would be a write with every timer. */
+export function coarseCount(count: number): string {
+  if (count < 100) return String(Math.max(0, Math.round(count)));
+  const rounded = Number(count.toPrecision(2));
+  const unit = units.find(({ size }) => rounded >= size);
+  return unit === undefined ? String(rounded) : `${String(rounded / unit.size)}${unit.suffix}`;
+}
+
+const units = [
+  { size: 1e9, suffix: "G" },
+  { size: 1e6, suffix: "M" },
+  { size: 1e3, suffix: "k" },
+] as const;
+
+function resumeCounts(broker: ReachedBroker): TimerCounts {
+  const looked = broker.consumers.resume;
+  if (looked.kind !== "found") return { resumePullers: "Unknown" };
+  const { pending, ackPending, waitingPulls } = looked.value;
+  return { resumesPending: coarseCount(pending + ackPending), resumePullers: waitingPulls + ackPending > 0 ? "Present" : "Absent" };
+}
+
+/** Written by workers of this or another version: anything that is not an object counts as empty. */
+function parsedObject(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,138 @@
+/**
+ * Judges streams and consumers: what is missing, what differs, what must not be touched (gate TopologyReady).
+ *
+ * 1. Creation follows one order: STATE first, which is the claim; COMMANDS last, which is the door for publishers.
+ * 2. Only what is missing is created, and only what differs on fields of ours is updated. No difference, no action.
+ * 3. Nothing is deleted or made anew to change it (I14). What a server cannot change in place is reported.
+ * 4. The gate is open when a look at the broker found everything in place; having sent a write proves nothing.
+ */
+import { lookAgainMs } from "../../base/limits.ts";
+import { creationOrder, desiredTopology } from "../../topology/desired.ts";
+import type { StreamSpec, Topology } from "../../topology/layout.ts";
+import type { Action } from "./action.ts";
+import type { ReachedBroker } from "./broker.ts";
+import { judgeClaims, ownOwnerId } from "./claims.ts";
+import type { Claim } from "./claims.ts";
+import { compareConsumer, compareStream } from "./differences.ts";
+import type { Compared } from "./differences.ts";
+import { streamEntries } from "./entries.ts";
+import { failureMessage, isPassing, shownFailure } from "./failures.ts";
+import { findLosses } from "./losses.ts";
+import type { Incident, Loss, StreamEntry } from "./losses.ts";
+import type { FailureFact, Looked, Observed, StreamRole } from "./observed.ts";
+import { creationPause } from "./pauses.ts";
+import { carriedOver, cause, want, wasTrue } from "./verdict.ts";
+import type { Cause, Verdict } from "./verdict.ts";
+
+export type TopologyVerdict = Verdict & {
+  /** Whether the streams are ours to act on; `unread` when that could not be looked at. */
+  readonly standing: "ours" | "foreign" | "unread";
+  readonly entries: readonly StreamEntry[];
+  readonly incidents: readonly Incident[];
+  /** Streams of the same life with another creation time: a native restore. */
+  readonly restored: readonly string[];
+};
+
+/** Judges what a usable broker holds for this resource. */
+export function judgeTopology(observed: Observed, broker: ReachedBroker): TopologyVerdict {
+  const { status } = observed.resource;
+  const kept = { entries: status?.topology?.streams ?? [], incidents: status?.incidents ?? [], restored: [] };
+  const unread = firstFailure(broker);
+  if (unread !== undefined) return { ...kept, standing: "unread", ...unreadable(observed, unread) };
+  const claims = judgeClaims(observed, broker);
+  if (claims.kind === "refused") return { ...kept, standing: "foreign", ...stalled(claims.stall) };
+  return judgeClaimed({ observed, broker, claims: claims.claims });
+}
+
+type Scene = { readonly observed: Observed; readonly broker: ReachedBroker; readonly claims: ReadonlyMap<StreamRole, Claim> };
+
+function judgeClaimed(scene: Scene): TopologyVerdict {
+  const topology = topologyOf(scene);
+  const losses = findLosses({ ...scene, topology });
+  const facts = { standing: "ours" as const, ...streamEntries({ ...scene, topology, losses }), incidents: shownIncidents(losses) };
+  const open = losses.filter(({ isAcknowledged }) => !isAcknowledged);
+  if (open.length > 0) return { ...facts, ...stalled(cause("TopologyLost", open.map(({ incident }) => incident.message).join(" "))) };
+  const compared = compareAll(scene, topology);
+  return { ...facts, ...concluded(scene, compared) };
+}
+
+/** An emptied stream stays empty for a while after the acknowledgement, and its incident is the memory of its id. */
+function shownIncidents(losses: readonly Loss[]): readonly Incident[] {
+  return losses.filter(({ isAcknowledged, incident }) => !isAcknowledged || incident.id.startsWith("emptied-")).map(({ incident }) => incident);
+}
+
+function topologyOf({ observed, claims }: Scene): Topology {
+  const { resource, freshIncarnation } = observed;
+  const of = (role: StreamRole): string => claims.get(role)?.stamp?.incarnation || freshIncarnation;
+  const incarnations = {
+    state: of("state"), snapshots: of("snapshots"), terminals: of("terminals"), schedules: of("schedules"),
+    resumes: of("resumes"), feedback: of("feedback"), commands: of("commands"),
+  };
+  return desiredTopology({ spec: resource.spec, owner: { id: ownOwnerId(observed), uid: resource.uid }, incarnations });
+}
+
+function compareAll(scene: Scene, topology: Topology): readonly Compared[] {
+  const { observed, broker, claims } = scene;
+  return creationOrder(topology).flatMap((wanted) => {
+    if (wanted.kind === "stream") return [compareStream(observed, wanted, claims.get(wanted.role)), ...ownerKey(scene, wanted)];
+    const pausedUntilMs = creationPause(wanted.role, observed, broker.brokerTimeMs);
+    return [compareConsumer(observed, wanted, { looked: broker.consumers[wanted.role], pausedUntilMs })];
+  });
+}
+
+/** The owner's key is what tells an emptied STATE from one that never held a timer. */
+function ownerKey({ observed, broker, claims }: Scene, { role, name }: StreamSpec): readonly Compared[] {
+  if (role !== "state") return [];
+  const isThere = claims.has("state") && broker.ownerKey.kind === "found";
+  if (isThere) return [];
+  const action: Action = { kind: "WriteOwnerKey", text: ownOwnerId(observed), because: `it shows that ${name} was not emptied` };
+  return [{ actions: [action], differences: [], isMissing: true }];
+}
+
+function concluded(scene: Scene, compared: readonly Compared[]): Verdict {
+  const { status } = scene.observed.resource;
+  const actions = compared.flatMap((one) => one.actions);
+  const stall = immutableStall(compared);
+  const inSync = want("InSync", ...syncOf(compared, stall));
+  if (stall !== undefined) return { wanted: [want("TopologyReady", "False", stall), inSync], actions, stall };
+  if (actions.length === 0) return { wanted: [want("TopologyReady", "True", cause("Provisioned")), inSync], actions };
+  const progress = cause("Provisioning", "Streams and consumers are being brought to what the spec says.");
+  // A repair in place takes one pass; the timers go on meanwhile, so that nothing flips for it.
+  const isRepair = wasTrue(status, "TopologyReady") && compared.every(({ isMissing }) => !isMissing);
+  const gate = want("TopologyReady", isRepair ? "True" : "False", isRepair ? cause("Provisioned") : progress);
+  return { wanted: [gate, inSync], actions, progress };
+}
+
+function syncOf(compared: readonly Compared[], stall: Cause | undefined): [status: "True" | "False", because: Cause] {
+  const differences = compared.flatMap((one) => one.differences);
+  if (stall !== undefined) return ["False", cause("DriftIgnored", differences.join(", "))];
+  if (differences.length > 0) return ["False", cause("Drifted", differences.join(", "))];
+  return compared.some(({ isMissing }) => isMissing) ? ["False", cause("Provisioning")] : ["True", cause("InSync")];
+}
+
+function immutableStall(compared: readonly Compared[]): Cause | undefined {
+  const causes = compared.flatMap(({ stall }) => (stall === undefined ? [] : [stall]));
+  const [first] = causes;
+  return first === undefined ? undefined : cause(first.reason, causes.map(({ message }) => message).join(" "));
+}
+
+/** A stream or consumer that could not be looked at; a question that was denied comes before one without an answer. */
+function firstFailure(broker: ReachedBroker): FailureFact | undefined {
+  const looks: readonly Looked<unknown>[] = [...Object.values(broker.streams), ...Object.values(broker.consumers), broker.ownerKey];
+  const failures = looks.flatMap((looked) => (looked.kind === "failed" ? [looked.failure] : []));
+  return failures.find((failure) => !isPassing(failure)) ?? failures[0];
+}
+
+/** Without the whole picture nothing is created: what did not answer may well be there. */
+function unreadable(observed: Observed, failure: FailureFact): Verdict {
+  if (isPassing(failure)) {
+    const progress = cause("ProgressingWithRetry", failureMessage(failure, ""));
+    return { wanted: carriedOver(observed.resource.status, ["TopologyReady", "InSync"]), actions: [], progress, requeueAfterMs: lookAgainMs };
+  }
+  const { reason, remedy } = shownFailure(failure.code, "TopologyReady");
+  return stalled(cause(reason, failureMessage(failure, remedy)));
+}
+
+function stalled(stall: Cause): Verdict {
+  return { wanted: [want("TopologyReady", "False", stall), want("InSync", "Unknown", cause("NotObserved"))], actions: [], stall };
+}

@@ -1,0 +1,111 @@
+/**
+ * Judges the workers (gate WorkersReady).
+ *
+ * 1. They are first created when the topology is proven. Later that gate holds nothing back: a corrected image or
+ *    credential must roll although something else is broken, and losing the broker scales nothing down.
+ * 2. A rollout or a scale-up does not close the gate while workers go on working; it is shown as progress.
+ * 3. Objects of the same name that belong to somebody else are shown and never taken.
+ */
+import type { WantedCondition } from "../../resource/conditions.ts";
+import type { DurableTimerStatus } from "../../resource/durable-timer.ts";
+import type { Action } from "./action.ts";
+import { ownOwnerId } from "./claims.ts";
+import { failureMessage, isPassing, shownFailure } from "./failures.ts";
+import type { DesiredWorkers, Observed, WorkersFacts } from "./observed.ts";
+import { carriedOver, cause, want, wasTrue } from "./verdict.ts";
+import type { Cause, Verdict } from "./verdict.ts";
+
+export type WorkersStatus = NonNullable<DurableTimerStatus["workers"]>;
+
+export type WorkersVerdict = Verdict & { readonly workers: WorkersStatus | undefined };
+
+/** The workers that the resource wants. */
+export function desiredWorkers(observed: Observed): DesiredWorkers {
+  const { key, uid, spec } = observed.resource;
+  return { key, uid, ownerId: ownOwnerId(observed), spec };
+}
+
+/** `isProven`: the topology was found complete by this very look. */
+export function judgeWorkers(observed: Observed, isProven: boolean): WorkersVerdict {
+  const { workers: looked } = observed;
+  const had = observed.resource.status?.workers;
+  if (looked.kind === "failed") return { ...unreadable(observed, looked.failure), workers: had };
+  const facts = looked.kind === "found" && looked.value.exists ? looked.value : undefined;
+  const foreign = looked.kind === "found" ? looked.value.foreign : [];
+  if (foreign.length > 0) {
+    const text = `${[...foreign].sort().join(", ")} exist and belong to somebody else; they were not touched.`;
+    const stall = cause("WorkersForeign", `${text} Remove them, or rename this resource.`);
+    return { wanted: [want("WorkersReady", "False", stall)], actions: [], stall, workers: had };
+  }
+  if (facts === undefined) return judgeMissing(observed, isProven);
+  return judgeExisting(observed, facts);
+}
+
+function judgeMissing(observed: Observed, isProven: boolean): WorkersVerdict {
+  const had = observed.resource.status?.workers;
+  if (!isProven && had?.everReady !== true) {
+    return { wanted: [want("WorkersReady", "False", cause("WaitingForTopology"))], actions: [], workers: had };
+  }
+  const action: Action = { kind: "ApplyWorkers", desired: desiredWorkers(observed), changes: [], because: "there are none" };
+  const isWanted = observed.resource.spec.workers.replicas > 0;
+  const because = isWanted ? cause("WorkersProgressing", "The workers are being created.") : scaledToZero;
+  return { wanted: [want("WorkersReady", "False", because)], actions: [action], workers: had };
+}
+
+function judgeExisting(observed: Observed, facts: WorkersFacts): WorkersVerdict {
+  const actions: readonly Action[] =
+    facts.drift.length === 0
+      ? []
+      : [{ kind: "ApplyWorkers", desired: desiredWorkers(observed), changes: facts.drift, because: "they differ from what the spec wants" }];
+  const { gate, ...causes } = judgeReadiness(observed, facts);
+  return { wanted: [gate], actions, ...causes, workers: workersStatus(observed, facts, gate) };
+}
+
+type Readiness = { readonly gate: WantedCondition; readonly stall?: Cause; readonly progress?: Cause };
+
+function judgeReadiness({ resource }: Observed, facts: WorkersFacts): Readiness {
+  const wanted = resource.spec.workers.replicas;
+  if (wanted === 0) return { gate: want("WorkersReady", "False", scaledToZero) };
+  const isReady = facts.readyReplicas >= wanted;
+  const isServing = isReady || (wasTrue(resource.status, "WorkersReady") && facts.readyReplicas > 0);
+  const available = want("WorkersReady", "True", cause("WorkersAvailable"));
+  if (facts.hasExceededDeadline) {
+    const stall = cause("ProgressDeadlineExceeded", `The rollout of the workers makes no progress. ${facts.problem}`.trim());
+    return { gate: isServing ? available : want("WorkersReady", "False", stall), stall };
+  }
+  if (facts.problem !== "" && !isReady) {
+    const failing = cause("WorkersFailing", facts.problem);
+    return { gate: isServing ? available : want("WorkersReady", "False", failing), progress: failing };
+  }
+  const isSettled = isReady && facts.isObserved && facts.drift.length === 0 && facts.updatedReplicas >= wanted && facts.replicas === wanted;
+  if (isSettled) return { gate: available };
+  const progress = cause("WorkersProgressing", "Workers are being started or replaced.");
+  return { gate: isServing ? available : want("WorkersReady", "False", progress), progress };
+}
+
+function workersStatus({ resource }: Observed, facts: WorkersFacts, gate: WantedCondition): WorkersStatus {
+  const everReady = gate.status === "True" || resource.status?.workers?.everReady === true;
+  return {
+    everReady,
+    replicas: facts.replicas,
+    updatedReplicas: facts.updatedReplicas,
+    readyReplicas: facts.readyReplicas,
+    summary: `${String(facts.readyReplicas)}/${String(resource.spec.workers.replicas)}`,
+    selector: facts.selector,
+    image: facts.image,
+    templateHash: facts.templateHash,
+    problem: facts.problem,
+  };
+}
+
+function unreadable({ resource }: Observed, failure: Parameters<typeof isPassing>[0]): Verdict {
+  if (isPassing(failure)) {
+    const progress = cause("ProgressingWithRetry", failureMessage(failure, ""));
+    return { wanted: carriedOver(resource.status, ["WorkersReady"]), actions: [], progress };
+  }
+  const { reason, remedy } = shownFailure(failure.code, "WorkersReady");
+  const stall = cause(reason, failureMessage(failure, remedy));
+  return { wanted: [want("WorkersReady", "False", stall)], actions: [], stall };
+}
+
+const scaledToZero = cause("ScaledToZero", "spec.workers.replicas is 0.");
