@@ -161,6 +161,16 @@ export const sweepRepublishCountMax = 1_000;
 export const sweepStuckRecheckMs = ms(2_000);
 /** Lease of a sweep; taken over by another worker when it is this old. */
 export const sweepLeaseMs = ms(60_000);
+/** Overdue schedules that one sweep looks at for a second time. */
+export const sweepSuspectCountMax = 4_096;
+/** How often a worker asks whether SCHEDULES is still the stream that it was. */
+export const sweepObserveMs = ms(15_000);
+/** How often a worker tries again while a sweep is wanted and another worker holds the lease. */
+export const sweepTickMs = ms(5_000);
+/** First delay before a sweep that had failures is repeated; doubled each time, up to the interval. */
+export const sweepRetryMsMin = ms(10_000);
+/** Records that cannot be carried on, reported one by one in a sweep; the rest is only counted. */
+export const sweepReportCountMax = 10;
 /** After a break, resumes elapsed up to this long before the last summary are published again. */
 export const sweepBreakMarginMs = ms(600_000);
 
@@ -266,6 +276,8 @@ assert(publishTimeoutMs < ackWaitMs, "a publish settles within the acknowledgeme
 assert(leaderRenewDeadlineMs < leaderLeaseMs, "a leader stops before its lease is free");
 assert(leaderRetryMs * 2 < leaderRenewDeadlineMs, "two renewals fit before the deadline");
 assert(admissionUsageAgeMsMax > admissionPollMsMax + apiTimeoutMs, "one slow look does not close admission");
+assert(sweepLeaseMs > 3 * sweepTickMs, "a lease outlives several tries of others");
+assert(sweepRepublishCountMax <= sweepSuspectCountMax, "only what was looked at twice is published again");
 assert(newerInputRecheckMs < ackWaitMs, "a recheck fits in the acknowledgement wait");
 assert(workerBatchSizeMax <= atomicBatchSizeMax, "a worker batch fits one atomic batch");
 assert(watchSilenceMsMax < watchMsMin, "a silent watch is noticed before it ends");
