@@ -11,7 +11,8 @@ export type SchemaNode = { readonly [key: string]: unknown };
 export function toStructural(node: SchemaNode): SchemaNode {
   const union = node["anyOf"];
   if (Array.isArray(union)) return ordered(intOrString(node, union as readonly SchemaNode[]));
-  return ordered({ ...node, ...integerFormat(node), ...properties(node), ...items(node), ...openness(node) });
+  const translated = { ...node, ...integerFormat(node), ...properties(node), ...items(node), ...openness(node) };
+  return ordered({ ...translated, ...wholeDefault(translated) });
 }
 
 /** Breaches of the rules of structural schemas and of our own (bounds, descriptions), as sentences; empty when there is none. */
@@ -50,6 +51,14 @@ function integerFormat(node: SchemaNode): SchemaNode {
     minimum: minimum === -Number.MAX_SAFE_INTEGER || minimum === -(2 ** 31) ? undefined : minimum,
     maximum: maximum === Number.MAX_SAFE_INTEGER || maximum === 2 ** 31 - 1 ? undefined : maximum,
   };
+}
+
+/** The API server checks a default against the rules before it fills in what lies below, so a default must be whole. */
+function wholeDefault(node: SchemaNode): SchemaNode {
+  const given = node["default"];
+  if (!isNode(given)) return {};
+  const below = childrenOf(node).filter(([, child]) => "default" in child);
+  return { default: { ...Object.fromEntries(below.map(([name, child]) => [name, child["default"]])), ...given } };
 }
 
 function properties(node: SchemaNode): SchemaNode {
