@@ -33,11 +33,7 @@ export async function buildServers(tier: Tier, report: Report): Promise<void> {
   const missing = serversOf(tier).filter((name) => !existsSync(serverPath(name)));
   if (missing.length === 0) return;
   report(`Building ${missing.join(", ")} from source, once per version (minutes, not seconds)`);
-  for (const name of missing) {
-    const startedAtMs = Date.now();
-    await build(name);
-    report(`Built ${name} in ${Math.round((Date.now() - startedAtMs) / 1000)} s`);
-  }
+  for (const name of missing) await buildWithProgress(name, report);
 }
 
 /** The servers that are not built yet for this tier. */
@@ -54,6 +50,20 @@ export function serverPath(name: ServerName): string {
 function serversOf(tier: Tier): readonly ServerName[] {
   const names = Object.keys(SERVERS) as ServerName[];
   return names.filter((name) => tier === "node" || SERVERS[name].tier === "api");
+}
+
+async function buildWithProgress(name: ServerName, report: Report): Promise<void> {
+  const startedAtMs = Date.now();
+  const elapsed = (): string => `${Math.round((Date.now() - startedAtMs) / 1000)} s`;
+  const heartbeat = setInterval(() => {
+    report(`  still building ${name} after ${elapsed()}`);
+  }, HEARTBEAT_MS);
+  try {
+    await build(name);
+  } finally {
+    clearInterval(heartbeat);
+  }
+  report(`Built ${name} in ${elapsed()}`);
 }
 
 async function build(name: ServerName): Promise<void> {
@@ -99,6 +109,7 @@ function linkerFlags(): string {
   return ["-s", "-w", ...settings].join(" ");
 }
 
+const HEARTBEAT_MS = 30_000;
 const KUBERNETES = "k8s.io/kubernetes";
 const ETCD = "go.etcd.io/etcd/server/v3";
 

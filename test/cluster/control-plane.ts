@@ -259,10 +259,10 @@ function ignore(): void {
 }
 
 /** Addresses of Services. Apart from common private networks, which a node's proxy would hide. */
-export const SERVICE_RANGE = "10.78.0.0/24";
+const SERVICE_RANGE = "10.78.0.0/24";
 
 /** The Service `kubernetes` in namespace `default`: always the first of the range. */
-export const API_SERVICE_ADDRESS = "10.78.0.1";
+const API_SERVICE_ADDRESS = "10.78.0.1";
 
 const START_TIMEOUT_MS = 60_000;
 

@@ -13,21 +13,8 @@ export function toolsMissing(tier: Tier): readonly MissingTool[] {
   return needs.filter(({ isMet }) => !isMet(tier)).map(({ tool, remedy }) => ({ tool, remedy }));
 }
 
-/** Whether a program of that name is on the PATH, or where administrators' programs lie. */
-export function hasProgram(name: string): boolean {
-  const dirs = [...(process.env["PATH"] ?? "").split(delimiter), "/usr/sbin", "/sbin"];
-  return dirs.some((dir) => {
-    try {
-      accessSync(join(dir, name), constants.X_OK);
-      return true;
-    } catch {
-      return false;
-    }
-  });
-}
-
 /** Debian's packages of the node tier, each with a file that shows that it is installed. */
-export const NODE_PACKAGES: Readonly<Record<string, string>> = {
+const NODE_PACKAGES: Readonly<Record<string, string>> = {
   containerd: "/usr/bin/containerd",
   runc: "/usr/sbin/runc",
   "containernetworking-plugins": "/usr/lib/cni/ptp",
@@ -68,6 +55,19 @@ const NODE_NEEDS: readonly Need[] = [
     isMet: () => missingPackages().length === 0 || (process.getuid?.() === 0 && hasProgram("apt-get")),
   },
 ];
+
+/** Whether a program of that name is on the PATH, or where administrators' programs lie. */
+function hasProgram(name: string): boolean {
+  const dirs = [...(process.env["PATH"] ?? "").split(delimiter), "/usr/sbin", "/sbin"];
+  return dirs.some((dir) => {
+    try {
+      accessSync(join(dir, name), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
 
 function hasGo(): boolean {
   const match = /go(\d+)\.(\d+)/.exec(firstLineOf("go", ["version"]));
