@@ -193,6 +193,8 @@ export type BrokerOptions = {
   readonly domain?: string;
   readonly auth?: BrokerAuth;
   readonly tls?: BrokerTls;
+  /** Replies are received below this subject; `_INBOX` without it. */
+  readonly inboxPrefix?: string;
 };
 
 /** Each part as a file, or as the PEM text itself; files win. An empty object demands TLS with the system's roots. */
