@@ -4,7 +4,9 @@ import type { specSchema } from "./spec.ts";
 import type { statusSchema } from "./status.ts";
 
 /** A value that nobody changes, at any depth. */
-export type DeepReadonly<T> = T extends (infer Item)[]
+export type DeepReadonly<T> = T extends string | number | boolean
+  ? T
+  : T extends (infer Item)[]
   ? readonly DeepReadonly<Item>[]
   : T extends object
     ? { readonly [Key in keyof T]: DeepReadonly<T[Key]> }
