@@ -10,11 +10,11 @@ const pureFiles = PURE_ROOMS.map((room) => `src/${room}/**/*.ts`);
 /** Counts code only, so that comments are never the reason to split a file. */
 const codeLines = (max) => ["error", { max, skipBlankLines: true, skipComments: true }];
 
-const sizes = ({ lines, functionLines }) => ({
+const sizes = ({ lines, functionLines, params }) => ({
   // "modified" counts a switch as one branch: a total switch over a union is the clearest form there is, whatever its length.
   complexity: ["error", { max: 10, variant: "modified" }],
   "max-depth": ["error", 3],
-  "max-params": ["error", 3],
+  "max-params": ["error", params],
   "max-lines-per-function": codeLines(functionLines),
   "max-lines": codeLines(lines),
 });
@@ -61,7 +61,7 @@ export default defineConfig(
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
     linterOptions: { reportUnusedDisableDirectives: "error" },
     rules: {
-      ...sizes({ lines: 400, functionLines: 70 }),
+      ...sizes({ lines: 400, functionLines: 70, params: 3 }),
       "no-restricted-syntax": ["error", ...syntaxEverywhere, noReExport],
       eqeqeq: "error",
       "no-console": "off",
@@ -106,7 +106,8 @@ export default defineConfig(
   {
     files: ["test/**/*.ts", "bench/**/*.ts"],
     rules: {
-      ...sizes({ lines: 800, functionLines: 200 }),
+      // A table of cases may be long, and may hand its columns to the test one by one.
+      ...sizes({ lines: 800, functionLines: 200, params: 6 }),
       "max-params": "off",
       "no-restricted-properties": ["error", { object: "vi", property: "mock", message: "Use a fake behind the port; a mocked module hides what changed." }],
     },
@@ -117,6 +118,6 @@ export default defineConfig(
     files: ["**/*.mjs"],
     extends: [eslint.configs.recommended],
     languageOptions: { globals: Object.fromEntries(["console", "process", "setTimeout", "setInterval", "clearInterval"].map((name) => [name, "readonly"])) },
-    rules: sizes({ lines: 400, functionLines: 70 }),
+    rules: sizes({ lines: 400, functionLines: 70, params: 3 }),
   },
 );

@@ -153,7 +153,7 @@ async function bringNatsServer(line) {
 async function buildWithGo(version) {
   if (onPath("go") === null) return false;
   return intoPlace(version, async (dir) => {
-    const isBuilt = await step(`building NATS server ${version} with Go (about 40 s)`, ["go", "install", "-trimpath", `github.com/nats-io/nats-server/v2@v${version}`], { GOBIN: dir });
+    const isBuilt = await step(`building NATS server ${version} with Go (about a minute)`, ["go", "install", "-trimpath", `github.com/nats-io/nats-server/v2@v${version}`], { GOBIN: dir });
     return isBuilt ? join(dir, "nats-server") : null;
   });
 }
