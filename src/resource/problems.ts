@@ -46,7 +46,7 @@ function problemText(issue: z.core.$ZodIssue): string {
 }
 
 function kindName(expected: string): string {
-  const names: Readonly<Record<string, string>> = { int: "a whole number", number: "a number", string: "text", boolean: "true or false", array: "a list", object: "an object", record: "a map" };
+  const names: Readonly<Record<string, string>> = { int: "a whole number", number: "a whole number", string: "text", boolean: "true or false", array: "a list", object: "an object", record: "a map" };
   return names[expected] ?? expected;
 }
 

@@ -20,7 +20,9 @@ export type ConnectionSecrets = {
 /** Secrets of the operator's connections or of the workers'. */
 export function connectionSecrets(spec: DurableTimerSpec, who: "operator" | "workers"): ConnectionSecrets {
   const { tls } = spec.nats;
-  const auth = authSource(who === "operator" ? spec.nats.auth : (spec.workers.auth ?? spec.nats.auth));
+  const operator = authSource(spec.nats.auth);
+  // An empty auth of the workers is no wish to be anonymous: it would cut them off from a broker that asks who they are.
+  const auth = who === "operator" ? operator : (authSource(spec.workers.auth) ?? operator);
   return {
     ...(auth === undefined ? {} : { auth }),
     ...(tls?.caSecretRef === undefined ? {} : { ca: { secretName: tls.caSecretRef.name, key: tls.caSecretRef.key ?? defaultKeys.ca } }),
@@ -39,7 +41,7 @@ export function secretNamesOf(spec: DurableTimerSpec): readonly string[] {
 
 /** True when the workers use the operator's identity, which has more rights than they need. */
 export function workersShareIdentity(spec: DurableTimerSpec): boolean {
-  return spec.nats.auth !== undefined && authSource(spec.workers.auth) === undefined;
+  return authSource(spec.nats.auth) !== undefined && authSource(spec.workers.auth) === undefined;
 }
 
 function authSource(auth: DurableTimerSpec["nats"]["auth"]): AuthSource | undefined {

@@ -52,6 +52,7 @@ export function parseManifest(value: unknown): ParsedManifest {
 }
 
 const dnsSubdomain = z.string().min(1).regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/);
+const ignored = z.exactOptional(z.unknown());
 const textMap = z.exactOptional(z.record(z.string(), z.string()));
 
 const manifestSchema = z.object({
@@ -62,6 +63,13 @@ const manifestSchema = z.object({
     namespace: z.exactOptional(dnsSubdomain),
     labels: textMap,
     annotations: textMap,
+    // What a cluster adds to a resource that is exported from it.
+    uid: ignored,
+    resourceVersion: ignored,
+    generation: ignored,
+    creationTimestamp: ignored,
+    managedFields: ignored,
   }),
   spec: z.looseObject({}),
+  status: ignored,
 });
