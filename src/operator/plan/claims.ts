@@ -9,7 +9,7 @@ import { layoutVersion } from "../../topology/layout.ts";
 import type { Stamp } from "../../topology/layout.ts";
 import { ownerId, readStamp } from "../../topology/stamp.ts";
 import type { ReachedBroker } from "./broker.ts";
-import type { Observed, StreamFacts, StreamRole } from "./observed.ts";
+import type { Observed, ObservedResource, StreamFacts, StreamRole } from "./observed.ts";
 import { cause } from "./verdict.ts";
 import type { Cause } from "./verdict.ts";
 
@@ -26,8 +26,8 @@ export type Claims =
   | { readonly kind: "clear"; readonly claims: ReadonlyMap<StreamRole, Claim> }
   | { readonly kind: "refused"; readonly stall: Cause };
 
-/** The owner id of the observed resource. */
-export function ownOwnerId({ clusterId, resource }: Observed): string {
+/** The owner id of a resource. */
+export function ownOwnerId({ clusterId, resource }: { readonly clusterId: string; readonly resource: Pick<ObservedResource, "key"> }): string {
   return ownerId({ clusterId, ...resource.key });
 }
 

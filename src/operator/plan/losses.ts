@@ -71,16 +71,21 @@ function changedIncarnation(claim: Claim, entry: StreamEntry | undefined): Lost 
 }
 
 function emptied(scene: Scene, claim: Claim, entry: StreamEntry | undefined): Lost | undefined {
-  const { role, facts } = claim;
-  const life = `${lifeOf(entry)} emptied at ${String(facts.lastSequence)}`;
-  if (role === "state" && claim.adoptedFrom === undefined && scene.broker.ownerKey.kind === "absent") {
-    const heldData = entry === undefined ? !isUntouched(scene.broker) : entry.everHeldData;
-    if (!heldData) return undefined;
-    return { what: "lost its content: even the owner's key is gone", effect: "accepts it as it is", facts: life, isEmptied: true };
-  }
-  const isEmptyBesideRecords = role === "snapshots" && facts.messages === 0 && scene.broker.hasStateRecords;
-  if (!isEmptyBesideRecords || entry?.everHeldData !== true) return undefined;
-  return { what: "is empty while timers are waiting for their snapshots", effect: "accepts it as it is", facts: life, isEmptied: true };
+  const what = claim.role === "state" ? emptiedState(scene, claim, entry) : emptiedSnapshots(scene, claim, entry);
+  if (what === undefined) return undefined;
+  const facts = `${lifeOf(entry)} emptied at ${String(claim.facts.lastSequence)}`;
+  return { what, effect: "accepts it as it is", facts, isEmptied: true };
+}
+
+function emptiedState({ broker }: Scene, { adoptedFrom }: Claim, entry: StreamEntry | undefined): string | undefined {
+  if (adoptedFrom !== undefined || broker.ownerKey.kind !== "absent") return undefined;
+  const heldData = entry === undefined ? !isUntouched(broker) : entry.everHeldData;
+  return heldData ? "lost its content: even the owner's key is gone" : undefined;
+}
+
+function emptiedSnapshots({ broker }: Scene, { role, facts }: Claim, entry: StreamEntry | undefined): string | undefined {
+  const isEmptyBesideRecords = role === "snapshots" && facts.messages === 0 && broker.hasStateRecords;
+  return isEmptyBesideRecords && entry?.everHeldData === true ? "is empty while timers are waiting for their snapshots" : undefined;
 }
 
 /**

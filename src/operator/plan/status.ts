@@ -34,24 +34,26 @@ export type StatusParts = {
 /** The next status of an observed resource. */
 export function nextStatus(observed: Observed, judged: Verdict & StatusParts & { readonly isPaused: boolean }): DurableTimerStatus {
   const { resource, nowMs } = observed;
+  const { generation } = resource;
   const had = resource.status;
-  const { isOwned, entries, broker = had?.broker, capacity = had?.capacity, timers = had?.timers, workers = had?.workers, resume = had?.resume } = judged;
-  const owner = isOwned === true ? { id: ownOwnerId(observed), uid: resource.uid } : had?.owner;
-  const topology = entries === undefined || entries.length === 0 ? had?.topology : { layoutVersion, streams: entries };
-  const incidents = judged.incidents ?? had?.incidents ?? [];
-  const wanted = concludedConditions(judged);
-  return {
-    observedGeneration: resource.generation,
-    conditions: nextConditions(had?.conditions ?? [], wanted, { generation: resource.generation, nowMs }),
-    ...(owner === undefined ? {} : { owner }),
-    ...(broker === undefined ? {} : { broker }),
-    ...(topology === undefined ? {} : { topology }),
-    ...(capacity === undefined ? {} : { capacity }),
-    ...(timers === undefined ? {} : { timers }),
-    ...(workers === undefined ? {} : { workers }),
-    ...(resume === undefined ? {} : { resume }),
-    ...(incidents.length === 0 ? {} : { incidents }),
+  const conditions = nextConditions(had?.conditions ?? [], concludedConditions(judged), { generation, nowMs });
+  return { ...had, observedGeneration: generation, conditions, ...seenParts(observed, judged) };
+}
+
+function seenParts(observed: Observed, judged: StatusParts): Partial<DurableTimerStatus> {
+  const { broker, capacity, timers, workers, resume, entries = [], incidents } = judged;
+  const { uid } = observed.resource;
+  const seen = {
+    owner: judged.isOwned === true ? { id: ownOwnerId(observed), uid } : undefined,
+    broker,
+    topology: entries.length === 0 ? undefined : { layoutVersion, streams: entries },
+    capacity,
+    timers,
+    workers,
+    resume,
+    incidents,
   };
+  return Object.fromEntries(Object.entries(seen).filter(([, part]) => part !== undefined));
 }
 
 /** What a resource shows before anything was looked at: everything Unknown, and that its observation is under way. */

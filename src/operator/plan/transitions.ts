@@ -51,24 +51,33 @@ function nameIn(config: Readonly<Record<string, unknown>>, field: string): strin
 function conditionEvent(type: ConditionType, was: Condition | undefined, is: Condition): readonly PlannedEvent[] {
   // Reconciling repeats what the gates say, and InSync what the repairs say.
   if (is.status === "Unknown" || type === "Reconciling" || type === "InSync") return [];
-  const text = is.message === "" ? is.reason : is.message;
-  const named = namedEvents[type];
-  if (type === "Stalled" || type === "Paused") return is.status === "True" ? [event(named?.bad, text)] : continued(was);
-  if (is.status === "True") {
-    const isOpening = was?.status === "False" || (was?.status === "Unknown" && openingTypes.has(type));
-    return isOpening && named?.good !== undefined ? [{ severity: "Normal", reason: named.good, message: text }] : [];
-  }
-  // Waiting for an earlier gate is no news of its own.
-  const isWaiting = was?.status !== "True" && waitingReasons.has(is.reason);
-  return isWaiting ? [] : [event(specialReasons[is.reason] ?? (was?.status === "True" ? named?.bad : undefined), `${type}: ${text}`)];
+  if (type === "Stalled") return [{ severity: "Warning", reason: "Stalled", message: textOf(is) }];
+  if (type === "Paused") return pausedEvent(was, is);
+  return is.status === "True" ? goodEvent(type, was, is) : badEvent(type, was, is);
 }
 
-function event(reason: EventReason | undefined, message: string): PlannedEvent {
-  return { severity: reason === "Paused" || reason === "ResumePaused" ? "Normal" : "Warning", reason: reason ?? "ConditionChanged", message };
+function pausedEvent(was: Condition | undefined, is: Condition): readonly PlannedEvent[] {
+  if (is.status === "True") return [{ severity: "Normal", reason: "Paused", message: textOf(is) }];
+  return was?.status === "True" ? [{ severity: "Normal", reason: "Continued", message: "The pause was taken back." }] : [];
 }
 
-function continued(was: Condition | undefined): readonly PlannedEvent[] {
-  return was?.type === "Paused" && was.status === "True" ? [{ severity: "Normal", reason: "Continued", message: "The pause was taken back." }] : [];
+function goodEvent(type: ConditionType, was: Condition | undefined, is: Condition): readonly PlannedEvent[] {
+  const reason = namedEvents[type]?.good;
+  const isOpening = was?.status === "False" || (was?.status === "Unknown" && openingTypes.has(type));
+  return isOpening && reason !== undefined ? [{ severity: "Normal", reason, message: textOf(is) }] : [];
+}
+
+function badEvent(type: ConditionType, was: Condition | undefined, is: Condition): readonly PlannedEvent[] {
+  const isTurn = was?.status === "True";
+  // Waiting for an earlier gate is no news of its own, and Ready repeats its gate unless it was True before.
+  if (!isTurn && (type === "Ready" || waitingReasons.has(is.reason))) return [];
+  const reason = specialReasons[is.reason] ?? (isTurn ? namedEvents[type]?.bad : undefined) ?? "ConditionChanged";
+  const severity = reason === "ResumePaused" ? "Normal" : "Warning";
+  return [{ severity, reason, message: `${type}: ${textOf(is)}` }];
+}
+
+function textOf({ reason, message }: Condition): string {
+  return message === "" ? reason : message;
 }
 
 function incidentEvents(before: DurableTimerStatus | undefined, after: DurableTimerStatus): readonly PlannedEvent[] {
@@ -89,8 +98,6 @@ const namedEvents: Readonly<Partial<Record<ConditionType, { readonly good?: Even
   WorkersReady: { good: "WorkersAvailable" },
   ResumeOpen: { good: "ResumeOpened" },
   AdmissionOpen: { good: "AdmissionOpened", bad: "AdmissionClosed" },
-  Stalled: { bad: "Stalled" },
-  Paused: { bad: "Paused" },
 };
 
 const specialReasons: Readonly<Record<string, EventReason>> = {

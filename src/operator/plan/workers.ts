@@ -66,21 +66,26 @@ type Readiness = { readonly gate: WantedCondition; readonly stall?: Cause; reado
 function judgeReadiness({ resource }: Observed, facts: WorkersFacts): Readiness {
   const wanted = resource.spec.workers.replicas;
   if (wanted === 0) return { gate: want("WorkersReady", "False", scaledToZero) };
-  const isReady = facts.readyReplicas >= wanted;
-  const isServing = isReady || (wasTrue(resource.status, "WorkersReady") && facts.readyReplicas > 0);
-  const available = want("WorkersReady", "True", cause("WorkersAvailable"));
+  const fault = faultOf(facts, wanted);
+  const isServing = facts.readyReplicas >= wanted || (wasTrue(resource.status, "WorkersReady") && facts.readyReplicas > 0);
+  if (fault === undefined) return { gate: available };
+  return { gate: isServing ? available : want("WorkersReady", "False", fault.because), [fault.kind]: fault.because };
+}
+
+const available = want("WorkersReady", "True", cause("WorkersAvailable"));
+
+type Fault = { readonly kind: "stall" | "progress"; readonly because: Cause };
+
+/** What is not as it should be; undefined when every wanted worker is there, ready and of the current template. */
+function faultOf(facts: WorkersFacts, wanted: number): Fault | undefined {
   if (facts.hasExceededDeadline) {
-    const stall = cause("ProgressDeadlineExceeded", `The rollout of the workers makes no progress. ${facts.problem}`.trim());
-    return { gate: isServing ? available : want("WorkersReady", "False", stall), stall };
+    const message = `The rollout of the workers makes no progress. ${facts.problem}`.trim();
+    return { kind: "stall", because: cause("ProgressDeadlineExceeded", message) };
   }
-  if (facts.problem !== "" && !isReady) {
-    const failing = cause("WorkersFailing", facts.problem);
-    return { gate: isServing ? available : want("WorkersReady", "False", failing), progress: failing };
-  }
-  const isSettled = isReady && facts.isObserved && facts.drift.length === 0 && facts.updatedReplicas >= wanted && facts.replicas === wanted;
-  if (isSettled) return { gate: available };
-  const progress = cause("WorkersProgressing", "Workers are being started or replaced.");
-  return { gate: isServing ? available : want("WorkersReady", "False", progress), progress };
+  if (facts.problem !== "" && facts.readyReplicas < wanted) return { kind: "progress", because: cause("WorkersFailing", facts.problem) };
+  const isComplete = facts.readyReplicas >= wanted && facts.updatedReplicas >= wanted && facts.replicas === wanted;
+  if (isComplete && facts.isObserved && facts.drift.length === 0) return undefined;
+  return { kind: "progress", because: cause("WorkersProgressing", "Workers are being started or replaced.") };
 }
 
 function workersStatus({ resource }: Observed, facts: WorkersFacts, gate: WantedCondition): WorkersStatus {

@@ -1,0 +1,56 @@
+/**
+ * Carries out a plan's actions one after the other and stops at the first failure: what follows may rest on what failed.
+ * Nothing here decides, retries or deletes; the next pass observes what came of it.
+ */
+import { Failure } from "../base/failure.ts";
+import type { EpochMs } from "../base/units.ts";
+import type { Action } from "./plan/action.ts";
+import type { BrokerSession, ClusterPort, Done, OperatorMetrics } from "./ports.ts";
+
+export type ApplyTools = {
+  readonly cluster: ClusterPort;
+  readonly session: BrokerSession | undefined;
+  readonly metrics: OperatorMetrics;
+};
+
+export type Applied = {
+  readonly done: readonly Action[];
+  readonly failed?: { readonly action: Action; readonly failure: Failure };
+};
+
+/** Applies `actions` in their order. */
+export async function apply(tools: ApplyTools, actions: readonly Action[]): Promise<Applied> {
+  const done: Action[] = [];
+  for (const action of actions) {
+    const outcome = await applyOne(tools, action);
+    tools.metrics.acted(action.kind, outcome.kind);
+    if (outcome.kind === "failed") return { done, failed: { action, failure: outcome.failure } };
+    done.push(action);
+  }
+  return { done };
+}
+
+async function applyOne({ cluster, session }: ApplyTools, action: Action): Promise<Done> {
+  if (action.kind === "ApplyWorkers") return await cluster.applyWorkers(action.desired);
+  if (session === undefined) return { kind: "failed", failure: new Failure("transient", "BROKER_CLOSED", `${action.kind} without a session`) };
+  switch (action.kind) {
+    case "CreateStream":
+      return await session.createStream(action.config);
+    case "UpdateStream":
+    case "AdoptStream":
+      return await session.updateStream(action.config);
+    case "WriteOwnerKey":
+      return await session.writeOwnerKey(action.text);
+    case "CreateConsumer":
+      return await session.createConsumer({ stream: action.stream, config: action.config });
+    case "UpdateConsumer":
+      return await session.updateConsumer({ stream: action.stream, config: action.config });
+    case "PauseConsumer":
+      return await session.pauseConsumer({ stream: action.stream, consumer: action.consumer, untilMs: action.untilMs });
+    case "UnpauseConsumer":
+      return await session.pauseConsumer({ stream: action.stream, consumer: action.consumer, untilMs: longPastMs });
+  }
+}
+
+/** A pause until an instant in the past is how a consumer is resumed. */
+const longPastMs = 0 as EpochMs;
