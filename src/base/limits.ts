@@ -128,6 +128,8 @@ export const redeliveryDelayMs = ms(1_000);
 export const wakesHeldMax = 2_000;
 /** Slots per rejection code in which the contexts of rejected commands are kept. */
 export const rejectedSlotCount = 256;
+/** Contexts of rejected commands on their way to their slots; beyond, they are dropped. */
+export const rejectedInFlightMax = 64;
 /** Share of a worker's look-ahead that one flow may take, in percent. */
 export const flowSharePercentMax = 50;
 

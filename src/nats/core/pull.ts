@@ -5,7 +5,8 @@
  * 2. It goes on by itself: after a reconnect, a server restart, a leader change, and when a missing consumer appears.
  *    A request whose heartbeats stop is given up and made anew.
  * 3. When a session ends, everything buffered is dropped: the broker delivers it again.
- * 4. What waits in the buffer has its acknowledgement wait extended; while paused it is handed back instead.
+ * 4. Nothing is asked for before the first `take`.
+ * 5. What waits in the buffer has its acknowledgement wait extended; while paused it is handed back instead.
  */
 import { assert } from "../../base/assert.ts";
 import { utf8 } from "../../base/bytes.ts";
@@ -30,9 +31,9 @@ export class NatsPullSource implements PullSource {
   readonly #target: PullTarget;
   readonly #takers = new WaiterList<true>();
   readonly #closing = new AbortController();
-  readonly #forgetSessions: () => void;
   #buffer: NatsDelivered[] = [];
   #bufferBytes = 0;
+  #forgetSessions: (() => void) | undefined;
   #session: Session | undefined;
   #inbox = "";
   #leaveInbox: (() => void) | undefined;
@@ -46,11 +47,10 @@ export class NatsPullSource implements PullSource {
     assert(Number.isInteger(target.lookahead) && target.lookahead >= 1, "a look-ahead of at least one message");
     this.#link = link;
     this.#target = target;
-    this.#forgetSessions = link.onSession((session) => this.#begin(session));
-    inBackground(this.#watch());
   }
 
   async take(options: { readonly max: number; readonly expiresMs: DurationMs; readonly signal: AbortSignal }): Promise<readonly Delivered[]> {
+    this.#start();
     const taken = this.#takeNow(options.max);
     if (taken.length > 0 || options.signal.aborted) return taken;
     const giveUp = new AbortController();
@@ -81,7 +81,7 @@ export class NatsPullSource implements PullSource {
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return;
     this.#closing.abort();
-    this.#forgetSessions();
+    this.#forgetSessions?.();
     this.#leaveInbox?.();
     this.#handBack();
     this.#takers.dismiss();
@@ -94,6 +94,12 @@ export class NatsPullSource implements PullSource {
     if (this.#buffer.length > 0) this.#takers.serve(true);
     this.#topUp();
     return taken;
+  }
+
+  #start(): void {
+    if (this.#forgetSessions !== undefined || this.#closing.signal.aborted) return;
+    this.#forgetSessions = this.#link.onSession((session) => this.#begin(session));
+    inBackground(this.#watch());
   }
 
   #begin(session: Session): void {

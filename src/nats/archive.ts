@@ -1,0 +1,39 @@
+/** Ended timers. A record is archived once, with the bytes that STATE held (I6). */
+import { terminalMessageId } from "../protocol/ids.ts";
+import { streamNames, terminalSubject } from "../protocol/names.ts";
+import type { StoredMessage } from "../protocol/message.ts";
+import { encodeRecord } from "../protocol/record-codec.ts";
+import type { TerminalRecord } from "../timer/record.ts";
+import type { Archive, ReadOutcome, WriteOutcome } from "../worker/ports.ts";
+import type { JetStream, PublishOutcome } from "./core/jetstream.ts";
+import { readOutcome, writeOutcome } from "./outcomes.ts";
+import { recordIn } from "./records.ts";
+import type { StageWriter } from "./stage-writer.ts";
+
+export function natsArchive(jetStream: JetStream, writer: StageWriter): Archive {
+  return {
+    async create(items) {
+      const messages = items.map(({ key, record }) => ({
+        subject: terminalSubject(key), headers: [], body: encodeRecord(record), expectedLastSubjectSequence: 0, messageId: terminalMessageId(key),
+      }));
+      const outcomes = await writer.write(streamNames.terminals, messages);
+      return outcomes.map(createOutcome);
+    },
+    async read(keys) {
+      const last = await jetStream.readLast({ stream: streamNames.terminals, subjects: keys.map(terminalSubject), from: "leader" });
+      return last.map((one) => readOutcome(one, terminalIn));
+    },
+  };
+}
+
+/** The id names the timer and not the bytes: a duplicate says that something is archived, not that it is this. */
+function createOutcome(outcome: PublishOutcome): WriteOutcome {
+  return outcome.kind === "stored" && outcome.duplicate ? { kind: "exists" } : writeOutcome(outcome);
+}
+
+function terminalIn(message: StoredMessage): ReadOutcome<TerminalRecord> {
+  const read = recordIn(message);
+  if (read.kind !== "found") return read;
+  const { value: record, revision } = read;
+  return record.phase === "terminal" ? { kind: "found", value: record, revision } : { kind: "unreadable", problem: `phase is ${record.phase}`, revision };
+}

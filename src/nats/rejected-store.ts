@@ -1,0 +1,40 @@
+/**
+ * Rejected commands, kept for whoever looks for their cause: without their bodies, a bounded number per code, each slot
+ * overwritten by the next that falls on it. Best effort: nothing waits for it, and beyond a few in flight it drops.
+ */
+import { utf8 } from "../base/bytes.ts";
+import { rejectedInFlightMax, rejectedSlotCount } from "../base/limits.ts";
+import { rejectedSubject } from "../protocol/names.ts";
+import type { Rejected, RejectedStore } from "../worker/ports.ts";
+import type { JetStream, OutgoingMessage } from "./core/jetstream.ts";
+
+/** `onLost` hears of rejections that were not kept. */
+export function natsRejectedStore(jetStream: JetStream, onLost: (count: number) => void): RejectedStore {
+  let inFlightCount = 0;
+  const store = async (messages: readonly OutgoingMessage[]): Promise<void> => {
+    inFlightCount += messages.length;
+    const outcomes = await jetStream.publish(messages);
+    inFlightCount -= messages.length;
+    const lostCount = outcomes.filter(({ kind }) => kind !== "stored").length;
+    if (lostCount > 0) onLost(lostCount);
+  };
+  return {
+    keep(items) {
+      const kept = items.slice(0, Math.max(0, rejectedInFlightMax - inFlightCount));
+      if (kept.length < items.length) onLost(items.length - kept.length);
+      if (kept.length > 0) store(kept.map(messageOf)).catch(() => onLost(kept.length));
+    },
+  };
+}
+
+function messageOf(rejected: Rejected): OutgoingMessage {
+  const slot = hash(`${rejected.subject} ${String(rejected.sequence)}`) % rejectedSlotCount;
+  return { subject: rejectedSubject(rejected.code, slot), headers: [], body: utf8(JSON.stringify({ v: 1, ...rejected })), rollup: true };
+}
+
+/** FNV-1a in 32 bits: spreads neighbours, and the same command always falls on the same slot. */
+function hash(text: string): number {
+  let value = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1) value = Math.imul(value ^ text.charCodeAt(index), 0x01000193);
+  return value >>> 0;
+}
