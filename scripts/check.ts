@@ -37,7 +37,7 @@ async function main(names: readonly string[]): Promise<void> {
 
 async function roomsHold(): Promise<boolean> {
   const { violations, fileCount, cruisedCount } = await checkRooms(root);
-  for (const { rule, from, to } of violations) console.log(`${from} → ${to}: ${rule}`);
+  for (const { rule, from, to } of violations) console.log(from === to ? `${from}: ${rule}` : `${from} → ${to}: ${rule}`);
   if (cruisedCount !== fileCount) console.log(`Only ${cruisedCount} of ${fileCount} files of src were looked at.`);
   return violations.length === 0 && cruisedCount === fileCount;
 }
