@@ -59,3 +59,9 @@ const neededStreamFields: readonly string[] = [
   "allow_msg_schedules", "deny_delete", "deny_purge", "sealed",
 ];
 const neededConsumerFields: readonly string[] = ["filter_subject", "ack_policy", "max_deliver"];
+
+/** What adapters that look at a broker on a worker's behalf need to know of the topology. */
+export const topologyRules = {
+  unmetRequirements,
+  incarnationOf: (config: ServerConfig): string | undefined => readStamp(config)?.incarnation,
+} as const;

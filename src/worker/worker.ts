@@ -1,0 +1,97 @@
+/**
+ * One worker: waits until the topology is usable, then runs the three loops, admission and the sweep until it is told
+ * to stop, and drains them in order.
+ *
+ * A worker never creates topology: it has no rights to, so that no bug of it can re-create a lost stream empty.
+ */
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Random } from "../base/random.ts";
+import type { Sha256 } from "../base/sha256.ts";
+import { loopStallMsMax } from "../base/limits.ts";
+import { TaskGroup } from "../concurrency/task-group.ts";
+import { Admission } from "./admission.ts";
+import { Lifecycle, type UsableTopology } from "./lifecycle.ts";
+import { stalledOf } from "./lifecycle-state.ts";
+import { WorkLoop } from "./loop.ts";
+import type { WorkerMetrics } from "./metrics.ts";
+import type { SourceName, WorkerPorts } from "./ports.ts";
+import type { WorkerSettings } from "./settings.ts";
+import { Sweeper } from "./sweep.ts";
+
+export type WorkerOptions = {
+  readonly ports: WorkerPorts;
+  readonly settings: WorkerSettings;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly sha256: Sha256;
+  readonly log: Log;
+  readonly metrics: WorkerMetrics;
+};
+
+export class Worker {
+  readonly #options: WorkerOptions;
+  readonly #lifecycle: Lifecycle;
+  #loops: readonly WorkLoop[] = [];
+  #sweeper: Sweeper | undefined;
+
+  constructor(options: WorkerOptions) {
+    this.#options = options;
+    this.#lifecycle = new Lifecycle({ topology: options.ports.topology, clock: options.clock, log: options.log });
+  }
+
+  /** Ready once everything it needs was there; a broker lost later does not take it back. */
+  isReady(): boolean {
+    return this.#lifecycle.isReady();
+  }
+
+  /** Why it is not ready, or which loops hang; empty when all is well. */
+  problems(): readonly string[] {
+    return this.#lifecycle.problems();
+  }
+
+  /** Loops that have stopped going round: only a new process helps. */
+  stalled(): readonly string[] {
+    return stalledOf(this.#loops, this.#options.clock.monotonicMs(), loopStallMsMax);
+  }
+
+  /** To be called when the broker was reached again: what was armed before may be gone. */
+  brokerReturned(): void {
+    this.#sweeper?.request("reconnected");
+  }
+
+  /** Runs until `stop` aborts and everything is drained; `hurry` cuts the draining short. Rejects only for a bug. */
+  async run({ stop, hurry }: { readonly stop: AbortSignal; readonly hurry: AbortSignal }): Promise<void> {
+    const topology = await this.#lifecycle.waitUsable(stop);
+    if (topology === undefined) return;
+    const { admission, sweeper } = this.#open(topology);
+    const group = new TaskGroup();
+    group.spawn("admission", (signal) => admission.run(signal));
+    group.spawn("sweep", (signal) => sweeper.run(signal));
+    for (const loop of this.#loops) group.spawn(loop.name, () => loop.run());
+    await untilAborted(AbortSignal.any([stop, group.signal]));
+    const { ports, settings } = this.#options;
+    await this.#lifecycle.drain({ parts: this.#loops, sources: Object.values(ports.sources), graceMs: settings.shutdownGraceMs, hurry });
+    group.abort();
+    await Promise.race([group.join(), untilAborted(hurry)]);
+  }
+
+  #open(topology: UsableTopology): { readonly admission: Admission; readonly sweeper: Sweeper } {
+    const { ports, settings, clock, log, metrics, sha256, random } = this.#options;
+    const admission = new Admission({ capacity: ports.capacity, limits: settings.admission, clock, log, metrics });
+    // The broker's own message limit may be lower than the configured one.
+    const limits = { ...settings.limits, payloadBytesMax: Math.min(settings.limits.payloadBytesMax, topology.payloadBytesMax) };
+    const loop = (name: SourceName) => new WorkLoop({
+      name, ports, clock, sha256, log, metrics, limits, lookahead: settings.lookahead, ...(name === "start" ? { gate: admission } : {}),
+    });
+    this.#loops = [loop("start"), loop("feedback"), loop("wake")];
+    const sweeper = new Sweeper({ ports, clock, random, sha256, log, metrics, workerId: settings.workerId, settings: settings.sweep });
+    this.#sweeper = sweeper;
+    return { admission, sweeper };
+  }
+}
+
+function untilAborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => { signal.addEventListener("abort", () => { resolve(); }, { once: true }); });
+}
