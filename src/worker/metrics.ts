@@ -30,9 +30,12 @@ export type SweepAction =
   /** The record changed while it was looked at; its writer takes care of it. */
   | "superseded"
   /** A look or a write had no certain result; the next sweep tries again. */
-  | "failed";
+  | "failed"
+  /** What is stored contradicts itself: only a person can carry it on. */
+  | "set_aside";
 
-export type SweepResult = "completed" | "incomplete" | "held_by_another" | "failed";
+/** `incomplete` sweeps saw every record and could not carry on all of them. */
+export type SweepResult = "completed" | "incomplete" | "interrupted" | "held_by_another" | "failed";
 
 /** The timers as the last sweep found them. */
 export type TimerCounts = {

@@ -1,0 +1,204 @@
+/**
+ * One sweep over the state: walks all records once, looks closer at those that need it, and carries on what nobody
+ * else will.
+ *
+ * V1 It goes through the records in small portions, one after the other, so that live traffic keeps its share.
+ * V2 The order of looks is schedule, wake, record. A record that changed since it was walked over is left alone.
+ * V3 A walk that did not see everything gives no summary: the next sweep must not take it for a complete one.
+ */
+import { present } from "../base/assert.ts";
+import { Failure, failureIn } from "../base/failure.ts";
+import { sweepProbeSizeMax, sweepReportCountMax, sweepRepublishCountMax, sweepStuckRecheckMs, sweepSuspectCountMax } from "../base/limits.ts";
+import type { Log } from "../base/log.ts";
+import { later, type DurationMs, type EpochMs } from "../base/units.ts";
+import type { WorkerMetrics } from "./metrics.ts";
+import type { ArmedLook, StreamIdentity, WalkedRecord, WorkerPorts } from "./ports.ts";
+import { carryOut, republish, type ActionContext, type ActionResult, type Repair, type StuckRecord, type SweptRecord } from "./sweep-actions.ts";
+import { decideSweep, needsOf, stuckOf, type Evidence, type SweepNeeds, type SweepView } from "./sweep-decide.ts";
+import { owedSince, type SweepSummary } from "./sweep-summary.ts";
+import { SweepTally } from "./sweep-tally.ts";
+
+export type PassContext = ActionContext & {
+  readonly ports: ActionContext["ports"] & Pick<WorkerPorts, "clock" | "walk">;
+  readonly log: Log;
+  readonly metrics: Pick<WorkerMetrics, "sweepActed">;
+};
+
+export type PassOptions = {
+  readonly previous?: SweepSummary;
+  /** SCHEDULES as it was before the walk. */
+  readonly schedules: StreamIdentity;
+  readonly beganAtMs: EpochMs;
+  readonly intervalMs: DurationMs;
+  readonly graceMs: DurationMs;
+  readonly signal: AbortSignal;
+  /** Called between portions; false when another worker has taken over. */
+  readonly keepLease: () => Promise<boolean>;
+};
+
+export type PassResult =
+  | { readonly kind: "walked"; readonly summary: SweepSummary; readonly tally: SweepTally }
+  | { readonly kind: "interrupted" }
+  | { readonly kind: "failed"; readonly failure: Failure };
+
+/** Sweeps once. Rejects only for a bug. */
+export async function sweepOnce(context: PassContext, options: PassOptions): Promise<PassResult> {
+  try {
+    return await new SweepPass(context, options).run();
+  } catch (error) {
+    const failure = failureIn(error);
+    if (failure === undefined) throw error;
+    return { kind: "failed", failure };
+  }
+}
+
+type Needy = SweptRecord & { readonly needs: SweepNeeds };
+
+class SweepPass {
+  readonly #context: PassContext;
+  readonly #options: PassOptions;
+  readonly #tally = new SweepTally();
+  readonly #owedSinceMs: EpochMs | undefined;
+  #suspects: StuckRecord[] = [];
+  #reportCount = 0;
+
+  constructor(context: PassContext, options: PassOptions) {
+    this.#context = context;
+    this.#options = options;
+    this.#owedSinceMs = owedSince(options.previous, options.schedules);
+  }
+
+  async run(): Promise<PassResult> {
+    const { signal, beganAtMs, schedules, keepLease } = this.#options;
+    const startedAtMs = this.#context.clock.monotonicMs();
+    for await (const batch of this.#context.ports.walk.walk(signal)) {
+      if (!await this.#sweepBatch(batch, startedAtMs)) return { kind: "interrupted" };
+    }
+    if (signal.aborted || !await keepLease()) return { kind: "interrupted" };
+    const durationMs = Math.round(this.#context.clock.monotonicMs() - startedAtMs) as DurationMs;
+    await this.#lookAgain();
+    if (signal.aborted) return { kind: "interrupted" };
+    const owed = this.#owedSinceMs !== undefined && this.#tally.hasOwedFailure() ? { owedSinceMs: this.#owedSinceMs } : {};
+    const summary = { ...this.#tally.counts(), beganAtMs, durationMs, checkedRevision: this.#checkedRevision(), schedules, ...owed };
+    return { kind: "walked", summary, tally: this.#tally };
+  }
+
+  /** False when the sweep has to end here. */
+  async #sweepBatch(batch: readonly WalkedRecord[], startedAtMs: number): Promise<boolean> {
+    const view = await this.#view(startedAtMs);
+    const needy: Needy[] = [];
+    for (const walked of batch) {
+      this.#tally.meet(walked, view);
+      if (walked.record.kind !== "found") continue;
+      const { key, revision, record: { value: record } } = walked;
+      const needs = needsOf(record, revision, view);
+      if (needs.armed || needs.archive || record.phase === "terminal") needy.push({ key, revision, record, needs });
+    }
+    for (let from = 0; from < needy.length; from += sweepProbeSizeMax) {
+      if (this.#options.signal.aborted || !await this.#options.keepLease()) return false;
+      await this.#sweepPortion(needy.slice(from, from + sweepProbeSizeMax), view);
+    }
+    return true;
+  }
+
+  async #sweepPortion(portion: readonly Needy[], view: SweepView): Promise<void> {
+    const evidence = await this.#gather(portion);
+    const repairs: Repair[] = [];
+    for (const [index, { key, revision, record }] of portion.entries()) {
+      const seen = present(evidence[index], "evidence for every record");
+      if (seen === "failed") {
+        this.#done({ key, revision, record }, { action: "failed" });
+        continue;
+      }
+      const decision = decideSweep(record, seen, view);
+      if (decision.kind === "suspect" && record.phase === "waiting") this.#suspect({ key, revision, record, sequence: decision.sequence });
+      else if (decision.kind !== "leave" && decision.kind !== "suspect") repairs.push({ key, revision, record, decision });
+    }
+    const results = await carryOut(this.#context, repairs);
+    for (const [index, repair] of repairs.entries()) this.#done(repair, present(results[index], "one result per repair"));
+  }
+
+  async #gather(portion: readonly Needy[]): Promise<readonly (Evidence | "failed")[]> {
+    const { archive, schedules } = this.#context.ports;
+    const toCheck = portion.filter(({ needs }) => needs.archive);
+    const checks = toCheck.length === 0 ? [] : await archive.read(toCheck.map(({ key }) => key));
+    const toLook = portion.filter(({ needs }) => needs.armed);
+    const looks = toLook.length === 0 ? [] : await schedules.look(toLook.map(({ key }) => key));
+    const checkOf = new Map(toCheck.map((one, index) => [one, present(checks[index], "one read per key").kind]));
+    const lookOf = new Map(toLook.map((one, index) => [one, present(looks[index], "one look per key")]));
+    return portion.map((one) => {
+      const look = lookOf.get(one);
+      const check = checkOf.get(one) ?? "absent";
+      if (look?.kind === "failed" || check === "failed") return "failed";
+      return { isArchived: check === "found", ...(look === undefined ? {} : { armed: look }) };
+    });
+  }
+
+  /** Looks at the overdue schedules for the second time, and publishes again those that the broker has forgotten. */
+  async #lookAgain(): Promise<void> {
+    if (this.#suspects.length === 0) return;
+    await this.#context.clock.sleep(sweepStuckRecheckMs, this.#options.signal);
+    const looks = new Map<StuckRecord, ArmedLook>();
+    await this.#inPortions(this.#suspects, async (portion) => {
+      const seen = await this.#context.ports.schedules.look(portion.map(({ key }) => key));
+      portion.forEach((suspect, index) => { looks.set(suspect, present(seen[index], "one look per suspect")); });
+    });
+    const known = this.#suspects.filter((suspect) => looks.get(suspect)?.kind === "seen");
+    const scheduleOf = (suspect: StuckRecord) => { const look = looks.get(suspect); return look?.kind === "seen" ? look : undefined; };
+    const stuck = stuckOf(known, (suspect) => scheduleOf(suspect)?.schedule?.sequence === suspect.sequence)
+      .filter((suspect) => scheduleOf(suspect)?.wake === undefined)
+      .toSorted((a, b) => a.sequence - b.sequence)
+      .slice(0, sweepRepublishCountMax);
+    await this.#inPortions(stuck, async (portion) => {
+      const results = await republish(this.#context, portion);
+      for (const [index, one] of portion.entries()) this.#done(one, present(results[index], "one result per record"));
+    });
+  }
+
+  async #inPortions<T>(all: readonly T[], act: (portion: readonly T[]) => Promise<void>): Promise<void> {
+    for (let from = 0; from < all.length; from += sweepProbeSizeMax) {
+      if (this.#options.signal.aborted || !await this.#options.keepLease()) return;
+      await act(all.slice(from, from + sweepProbeSizeMax));
+    }
+  }
+
+  #suspect(suspect: StuckRecord): void {
+    if (this.#suspects.length < sweepSuspectCountMax) this.#suspects.push(suspect);
+  }
+
+  #done(swept: SweptRecord, { action, problem }: ActionResult): void {
+    this.#tally.act(action, swept.record);
+    this.#context.metrics.sweepActed(action, 1);
+    if (action !== "set_aside" || this.#reportCount >= sweepReportCountMax) return;
+    this.#reportCount += 1;
+    this.#context.log.error({ flow: swept.key.flow, ref: swept.key.ref, phase: swept.record.phase, problem }, "Set a timer aside that cannot be carried on");
+  }
+
+  async #view(startedAtMs: number): Promise<SweepView> {
+    const { previous, intervalMs, graceMs } = this.#options;
+    const nowMs = await brokerNowMs(this.#context.ports.clock);
+    const walkMs = Math.max(previous?.durationMs ?? 0, this.#context.clock.monotonicMs() - startedAtMs);
+    return {
+      nowMs, graceMs,
+      horizonMs: later(nowMs, (2 * intervalMs + Math.ceil(walkMs)) as DurationMs),
+      ...(this.#owedSinceMs === undefined ? {} : { owedSinceMs: this.#owedSinceMs }),
+      checkedRevision: previous?.checkedRevision ?? 0,
+    };
+  }
+
+  /** Records whose look failed have to be looked at again. */
+  #checkedRevision(): number {
+    const before = this.#options.previous?.checkedRevision ?? 0;
+    return this.#tally.failedCount() === 0 ? Math.max(before, this.#tally.revisionMax()) : before;
+  }
+}
+
+/** A lower bound of the broker's clock; throws a Failure when the broker does not tell. */
+export async function brokerNowMs(clock: WorkerPorts["clock"]): Promise<EpochMs> {
+  const known = clock.lowerBoundMs();
+  if (known !== undefined) return known;
+  await clock.refresh();
+  const refreshed = clock.lowerBoundMs();
+  if (refreshed === undefined) throw new Failure("transient", "BROKER_TIMEOUT", "ask the broker for its time");
+  return refreshed;
+}

@@ -1,0 +1,81 @@
+/**
+ * What a sweep leaves behind for the next one and for the operator: how many timers there are, and which life of
+ * SCHEDULES it looked at. It is written once per sweep, beside the lease, as compact JSON.
+ *
+ * U1 A summary that cannot be read is no summary, which means a break: too many resumes are published again, not too few.
+ * U2 The times and the identity are those of the sweep's beginning, so that what happens during a sweep counts as after it.
+ */
+import { sweepBreakMarginMs } from "../base/limits.ts";
+import type { DurationMs, EpochMs } from "../base/units.ts";
+import type { TimerCounts } from "./metrics.ts";
+import type { StreamIdentity } from "./ports.ts";
+
+export type SweepSummary = TimerCounts & {
+  /** On the broker's clock. */
+  readonly beganAtMs: EpochMs;
+  /** How long the walk took; the next one looks that much further ahead. */
+  readonly durationMs: DurationMs;
+  /** Highest revision that the walk met. */
+  readonly checkedRevision: number;
+  readonly schedules: StreamIdentity;
+  /** Resumes of records elapsed from then on could not all be published again after a break. */
+  readonly owedSinceMs?: EpochMs;
+};
+
+export function encodeSummary(summary: SweepSummary): string {
+  return JSON.stringify({ v: 1, ...summary });
+}
+
+/** Reads a summary; undefined when it is none that this version understands. Never throws. */
+export function decodeSummary(text: string): SweepSummary | undefined {
+  const value = parseObject(text);
+  if (value?.["v"] !== 1) return undefined;
+  const schedules = readIdentity(value["schedules"]);
+  const numbers = numberFields.map((name) => value[name]);
+  if (schedules === undefined || !numbers.every(isCount)) return undefined;
+  const owedSinceMs = value["owedSinceMs"];
+  const read = Object.fromEntries(numberFields.map((name, index) => [name, numbers[index]])) as unknown as Omit<SweepSummary, "schedules" | "owedSinceMs">;
+  return { ...read, schedules, ...(isCount(owedSinceMs) ? { owedSinceMs: owedSinceMs as EpochMs } : {}) };
+}
+
+/** True when what was known of the stream's content still holds. */
+export function isSameLife(before: StreamIdentity, now: StreamIdentity): boolean {
+  return before.incarnation === now.incarnation && before.createdAt === now.createdAt
+    && before.serverId === now.serverId && now.lastSequence >= before.lastSequence;
+}
+
+/** From when on elapsed records may have lost their wake since the last sweep; undefined when none can have. */
+export function owedSince(previous: SweepSummary | undefined, now: StreamIdentity): EpochMs | undefined {
+  if (previous === undefined) return 0 as EpochMs;
+  if (isSameLife(previous.schedules, now)) return previous.owedSinceMs;
+  const sinceMs = Math.max(0, previous.beganAtMs - sweepBreakMarginMs);
+  return Math.min(sinceMs, previous.owedSinceMs ?? sinceMs) as EpochMs;
+}
+
+const numberFields = [
+  "beganAtMs", "durationMs", "checkedRevision", "waiting", "elapsed", "overdue", "unreadable", "oldestOverdueMs", "oldestElapsedMs",
+] as const;
+
+function readIdentity(value: unknown): StreamIdentity | undefined {
+  if (!isObject(value)) return undefined;
+  const { incarnation, createdAt, lastSequence, serverId } = value as Record<keyof StreamIdentity, unknown>;
+  if (typeof incarnation !== "string" || typeof createdAt !== "string" || !isCount(lastSequence)) return undefined;
+  return { incarnation, createdAt, lastSequence, ...(typeof serverId === "string" ? { serverId } : {}) };
+}
+
+function parseObject(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+}
