@@ -21,7 +21,7 @@ export const resourceBounds = {
   retriesMax: 1_000_000,
   ackWaitSecondsMax: 86_400,
   ackPendingMax: 100_000,
-  sweepIntervalSecondsMin: 10,
+  sweepIntervalSecondsMin: 5,
   workersMax: 1_000,
   imageCharsMax: 1_024,
   terminationGraceSecondsMin: 15,

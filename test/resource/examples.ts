@@ -182,7 +182,7 @@ export const specExamples: readonly SpecExample[] = [
     field: "spec.sweep.graceSeconds",
     because: "the sweep would look at a late timer one interval too late",
   },
-  { name: "a sweep every second", patch: { sweep: { intervalSeconds: 1 } }, field: "spec.sweep.intervalSeconds", because: "it would read all state all the time" },
+  { name: "a sweep all the time", patch: { sweep: { intervalSeconds: 4, graceSeconds: 1 } }, field: "spec.sweep.intervalSeconds", because: "it reads all state each time" },
   { name: "no workers", patch: { workers: { replicas: 0 } }, because: "scaling to zero is a way to stop" },
   { name: "half a worker", patch: { workers: { replicas: 1.5 } }, field: "spec.workers.replicas", because: "counts are whole" },
   {
