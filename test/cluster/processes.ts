@@ -54,10 +54,14 @@ export function recordOf(name: string, pid: number): ProcessRecord {
   return { name, pid, startTicks: stat.startTicks, bootId: bootId() };
 }
 
-/** Whether exactly this process still runs; a zombie does not. */
+/**
+ * Whether exactly this process still runs. A zombie does not, but only once its last thread is gone:
+ * until then its sockets are open, although its first thread is a zombie already.
+ */
 export function isRunning(record: ProcessRecord): boolean {
   const stat = readStat(record.pid);
-  return stat !== undefined && stat.state !== "Z" && stat.startTicks === record.startTicks && record.bootId === bootId();
+  if (stat === undefined || stat.startTicks !== record.startTicks || record.bootId !== bootId()) return false;
+  return stat.state !== "Z" || stat.threadCount > 1;
 }
 
 /** Asks the process to end, insists after the grace. Resolves when it is gone; idempotent. */
@@ -152,7 +156,9 @@ async function hasEnded(record: ProcessRecord, withinMs: number): Promise<boolea
   return true;
 }
 
-function readStat(pid: number): { readonly state: string; readonly startTicks: number } | undefined {
+type Stat = { readonly state: string; readonly threadCount: number; readonly startTicks: number };
+
+function readStat(pid: number): Stat | undefined {
   let text: string;
   try {
     text = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -161,7 +167,7 @@ function readStat(pid: number): { readonly state: string; readonly startTicks: n
   }
   // The second field is the program's name in parentheses, and may itself hold spaces and ")".
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
-  return { state: fields[0] ?? "", startTicks: Number(fields[19]) };
+  return { state: fields[0] ?? "", threadCount: Number(fields[17]), startTicks: Number(fields[19]) };
 }
 
 function bootId(): string {
