@@ -11,12 +11,6 @@ import { isSameValue } from "./diff.ts";
 import { layoutVersion, type ServerConfig } from "./layout.ts";
 import { readStamp } from "./stamp.ts";
 
-/** The streams and consumers of which a worker knows what to ask. */
-export const requirementsOfWorker: { readonly streams: readonly StreamRole[]; readonly consumers: readonly ConsumerRole[] } = {
-  streams: ["state", "snapshots", "terminals", "schedules", "resumes", "feedback", "commands"],
-  consumers: ["wake", "feedback", "start"],
-};
-
 /** Reported configurations by role; undefined for what does not exist. */
 export type ReportedStreams = Readonly<Record<StreamRole, ServerConfig | undefined>>;
 export type ReportedConsumers = Readonly<Partial<Record<ConsumerRole, ServerConfig>>>;
@@ -24,10 +18,13 @@ export type ReportedConsumers = Readonly<Partial<Record<ConsumerRole, ServerConf
 /** What keeps a worker from working, one sentence each, in a fixed order; empty when everything is as it must be. */
 export function unmetRequirements(streams: ReportedStreams, consumers: ReportedConsumers): readonly string[] {
   return [
-    ...requirementsOfWorker.streams.flatMap((role) => unmetByStream(role, streams[role])),
-    ...requirementsOfWorker.consumers.flatMap((role) => unmetByConsumer(role, consumers[role])),
+    ...streamsOfWorker.flatMap((role) => unmetByStream(role, streams[role])),
+    ...consumersOfWorker.flatMap((role) => unmetByConsumer(role, consumers[role])),
   ];
 }
+
+/** What a worker's look at the broker has to know of this room. */
+export const topologyRules = { unmetRequirements, incarnationOf: (config: ServerConfig): string | undefined => readStamp(config)?.incarnation } as const;
 
 function unmetByStream(role: StreamRole, config: ServerConfig | undefined): readonly string[] {
   const name = streamNames[role];
@@ -54,14 +51,11 @@ function pick(config: ServerConfig, fields: readonly string[]): ServerConfig {
   return Object.fromEntries(fields.filter((field) => field in config).map((field) => [field, config[field]]));
 }
 
+const streamsOfWorker: readonly StreamRole[] = ["state", "snapshots", "terminals", "schedules", "resumes", "feedback", "commands"];
+const consumersOfWorker: readonly ConsumerRole[] = ["wake", "feedback", "start"];
+
 const neededStreamFields: readonly string[] = [
   "subjects", "retention", "discard", "max_age", "max_msgs_per_subject", "allow_direct", "allow_rollup_hdrs", "allow_msg_ttl",
   "allow_msg_schedules", "deny_delete", "deny_purge", "sealed",
 ];
 const neededConsumerFields: readonly string[] = ["filter_subject", "ack_policy", "max_deliver"];
-
-/** What adapters that look at a broker on a worker's behalf need to know of the topology. */
-export const topologyRules = {
-  unmetRequirements,
-  incarnationOf: (config: ServerConfig): string | undefined => readStamp(config)?.incarnation,
-} as const;
