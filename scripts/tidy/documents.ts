@@ -34,10 +34,10 @@ export function checkDecisionRecords({ paths, read }: Repository): readonly Find
   return records.flatMap((path, index) => {
     const number = String(index + 1).padStart(4, "0");
     const isNamed = new RegExp(`^docs/adr/${number}-[a-z0-9]+(?:-[a-z0-9]+)*\\.md$`).test(path);
-    const isTitled = new RegExp(`^# .*\\b${number}\\b`).test(read(path));
+    const isTitled = new RegExp(`^# .*\\b0*${index + 1}\\b`).test(read(path));
     return [
       ...(isNamed ? [] : [{ path, text: `should be ${number}-<title-in-kebab-case>.md` }]),
-      ...(isNamed && !isTitled ? [{ path, text: `its first line should be a title with ${number}` }] : []),
+      ...(isNamed && !isTitled ? [{ path, text: `its first line should be a title with the number ${index + 1}` }] : []),
     ];
   });
 }

@@ -58,7 +58,7 @@ const rows: readonly Row[] = [
   {
     name: "a gap between decision records",
     check: "decision records",
-    tree: { "docs/adr/0001-a.md": "# 0001: A", "docs/adr/0003-c.md": "# 0003: C", "docs/adr/README.md": "" },
+    tree: { "docs/adr/0001-a.md": "# 1. A", "docs/adr/0003-c.md": "# 0003: C", "docs/adr/README.md": "" },
     found: ["docs/adr/0003-c.md"],
     because: "a number is missing",
   },
