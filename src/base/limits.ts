@@ -176,6 +176,17 @@ export const sweepReportCountMax = 10;
 /** After a break, resumes elapsed up to this long before the last summary are published again. */
 export const sweepBreakMarginMs = ms(600_000);
 
+// --- Health endpoint -------------------------------------------------------------------------------------------
+
+/** Time for one request to arrive completely. */
+export const healthRequestMsMax = ms(5_000);
+/** Largest request line and headers, in bytes. */
+export const healthHeaderBytesMax = 8 * 1024;
+/** Connections at once: probes, a scraper or two, and a person. */
+export const healthConnectionCountMax = 64;
+/** Kinds of operator actions that are counted by name; more are counted together. */
+export const actionKindCountMax = 64;
+
 // --- Client ----------------------------------------------------------------------------------------------------
 
 /** How often a client sends one command whose acknowledgement did not come, or that was refused for the moment. */
