@@ -2,12 +2,11 @@
  * The control plane. Creating never updates and updating never creates: the server's default, to do either, would let a
  * second owner take over a stream in silence.
  */
-import { Failure } from "../../base/failure.ts";
 import { brokerApiLevelMin } from "../../base/limits.ts";
 import { isoFromEpochMs } from "../../base/units.ts";
 import type { EpochMs } from "../../base/units.ts";
-import { consumerStateFrom, streamStateFrom } from "./info.ts";
-import type { ConsumerState, JetStreamAdmin, StreamState, Told } from "./jetstream.ts";
+import { consumerStateFrom, streamStateFrom, userStateFrom } from "./info.ts";
+import type { ConsumerState, JetStreamAdmin, StreamState, Told, UserState } from "./jetstream.ts";
 import { requestJson } from "./link.ts";
 import type { Link } from "./link.ts";
 
@@ -49,14 +48,10 @@ export class NatsAdmin implements JetStreamAdmin {
     }));
   }
 
-  async accountName(): Promise<Told<string>> {
-    const attempt = "ask for the account of this user";
+  async user(): Promise<Told<UserState>> {
+    const attempt = "ask who this user is";
     const told = await requestJson(this.#link, { subject: "$SYS.REQ.USER.INFO", attempt });
-    if (told.kind === "failed") return told;
-    const { account_name: name, account } = (told.value["data"] ?? {}) as Record<string, unknown>;
-    const known = name ?? account;
-    if (typeof known === "string" && known !== "") return { kind: "told", value: known };
-    return { kind: "failed", failure: new Failure("transient", "BROKER_REPLY_MALFORMED", attempt) };
+    return told.kind === "failed" ? told : userStateFrom(attempt, told.value);
   }
 
   async #writeStream(verb: "CREATE" | "UPDATE", config: Config): Promise<Told<StreamState>> {

@@ -1,7 +1,7 @@
 /** Replies of the JetStream API about streams, consumers and the account, as values of the narrow interface. */
 import type { DurationMs, EpochMs } from "../../base/units.ts";
 import { malformedFailure } from "./classify.ts";
-import type { AccountState, ConsumerState, StreamState, Told } from "./jetstream.ts";
+import type { AccountState, ConsumerState, StreamState, Told, UserState } from "./jetstream.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -55,7 +55,7 @@ export function accountStateFrom(attempt: string, reply: Json): Told<AccountStat
   const { api, tiers } = reply;
   const level = isJson(api) ? api["level"] : undefined;
   const usages = (isJson(tiers) ? Object.values(tiers).filter(isJson) : [reply]).map(usageFrom);
-  const fullest = usages.reduce((worst, usage) => (share(usage) > share(worst) ? usage : worst), usages[0] ?? { storageBytes: 0 });
+  const fullest = usages.reduce((worst, usage) => (share(usage) > share(worst) ? usage : worst), usages[0] ?? usageFrom({}));
   if (!isJson(api)) return { kind: "failed", failure: malformedFailure(attempt) };
   return {
     kind: "told",
@@ -68,16 +68,27 @@ export function accountStateFrom(attempt: string, reply: Json): Told<AccountStat
   };
 }
 
-type StorageUsage = Pick<AccountState, "storageBytes" | "storageBytesMax">;
+type StorageUsage = Pick<AccountState, "storageBytes" | "storageBytesMax" | "storageBytesReserved">;
 
 function usageFrom(usage: Json): StorageUsage {
   const limits = isJson(usage["limits"]) ? usage["limits"] : {};
   const max = limits["max_storage"];
-  return { storageBytes: count(usage["storage"]), ...(typeof max === "number" && max > 0 ? { storageBytesMax: max } : {}) };
+  const used = { storageBytes: count(usage["storage"]), storageBytesReserved: count(usage["reserved_storage"]) };
+  return { ...used, ...(typeof max === "number" && max > 0 ? { storageBytesMax: max } : {}) };
 }
 
 function share({ storageBytes, storageBytesMax }: StorageUsage): number {
   return storageBytesMax === undefined ? 0 : storageBytes / storageBytesMax;
+}
+
+/** Reads the answer to a user's question who it is. */
+export function userStateFrom(attempt: string, reply: Json): Told<UserState> {
+  const { data, server } = reply;
+  if (!isJson(data) || !isJson(server)) return { kind: "failed", failure: malformedFailure(attempt) };
+  const accountName = data["account_name"] ?? data["account"];
+  const serverTimeMs = Date.parse(String(server["time"]));
+  if (typeof accountName !== "string" || Number.isNaN(serverTimeMs)) return { kind: "failed", failure: malformedFailure(attempt) };
+  return { kind: "told", value: { accountName, serverTimeMs: serverTimeMs as EpochMs } };
 }
 
 function replicaFrom(replica: Json): StreamState["replicas"][number] {

@@ -104,9 +104,18 @@ export type ConsumerState = {
 export type AccountState = {
   readonly storageBytes: number;
   readonly storageBytesMax?: number;
+  /** Reserved by the limits of streams. */
+  readonly storageBytesReserved: number;
   readonly apiLevel: number;
   readonly streams: number;
   readonly domain?: string;
+};
+
+export type UserState = {
+  /** Name of the account that the connection's user belongs to. */
+  readonly accountName: string;
+  /** Clock of the server that answered. */
+  readonly serverTimeMs: EpochMs;
 };
 
 /** What a connection knows of its broker. */
@@ -127,7 +136,7 @@ export interface JetStream {
   publish(messages: readonly OutgoingMessage[]): Promise<readonly PublishOutcome[]>;
   /** One atomic batch on one stream: at most `atomicBatchSizeMax` messages with distinct subjects. */
   publishAtomically(messages: readonly OutgoingMessage[]): Promise<BatchOutcome>;
-  /** The last message of each subject. */
+  /** The last message of each subject. From the leader, a subject may be a wildcard: the last of all that match. */
   readLast(options: { readonly stream: string; readonly subjects: readonly string[]; readonly from: "replica" | "leader" }): Promise<readonly LastMessage[]>;
   /** Removes what lies on a subject; literal or wildcard. Idempotent. */
   purge(options: { readonly stream: string; readonly subject: string }): Promise<Told<{ readonly purged: number }>>;
@@ -160,8 +169,8 @@ export interface JetStreamAdmin {
   updateConsumer(stream: string, config: Readonly<Record<string, unknown>>): Promise<Told<ConsumerState>>;
   /** Pauses until the instant; an instant in the past resumes. */
   pauseConsumer(options: { readonly stream: string; readonly consumer: string; readonly untilMs: EpochMs }): Promise<Told<null>>;
-  /** Name of the account that the connection's user belongs to, when the broker tells it. */
-  accountName(): Promise<Told<string>>;
+  /** Who the broker takes us for, and its clock. */
+  user(): Promise<Told<UserState>>;
 }
 
 /** Life of a connection. Every reconnect starts a new epoch. */
