@@ -25,9 +25,10 @@ export function judgeCapacity(observed: Observed, broker: ReachedBroker, held: C
   const account = accountUse(broker);
   const live = fullest(streamUses(broker, liveRoles), account);
   const any = fullest(streamUses(broker, limitedRoles), account);
+  const isComplete = Object.values(broker.streams).every((looked) => looked.kind === "found");
   const admission = held === undefined ? judgeAdmission(live, spec, status) : want("AdmissionOpen", "False", held);
   return {
-    wanted: [admission, judgeSpace(any, spec, status), judgeReplicas(broker)],
+    wanted: [...(isComplete ? [admission, judgeSpace(any, spec, status)] : []), judgeReplicas(broker)],
     capacity: capacityStatus(status?.capacity, streamUses(broker, limitedRoles), account),
   };
 }
@@ -40,6 +41,7 @@ export function coarsePercent(percent: number, had: number | undefined): number 
 
 const percentStep = 5;
 
+/** How full one stream, or the account, is. */
 type Use = { readonly name: string; readonly percent: number };
 
 /** Streams in which a live timer takes space until it ends. */

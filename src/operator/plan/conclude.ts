@@ -18,10 +18,10 @@ export type Conclusion = {
   readonly isPaused: boolean;
 };
 
-/** Every condition, in no order. What no verdict spoke of is Unknown. */
+/** Every condition, in no order. What no verdict spoke of is Unknown; a verdict that speaks of Ready has the last word. */
 export function concludedConditions({ wanted, stall, progress, isPaused }: Conclusion): readonly WantedCondition[] {
   const all = [...unobservedConditions, ...wanted];
-  const ready = readyCondition(all);
+  const ready = wanted.find(({ type }) => type === "Ready") ?? readyCondition(all);
   const waiting = progress ?? waitingCause(ready);
   const paused = isPaused
     ? want("Paused", "True", cause("PausedByAnnotation", "The operator looks and reports, and changes nothing."))

@@ -23,7 +23,7 @@ export type Compared = {
 export function compareStream(observed: Observed, wanted: StreamSpec, claim: Claim | undefined): Compared {
   const { role, name } = wanted;
   if (claim === undefined) {
-    return { actions: [{ kind: "CreateStream", role, config: wanted.config, because: `${name} is missing` }], differences: [], isMissing: true };
+    return { actions: [{ kind: "CreateStream", role, config: wanted.config, because: "it is missing" }], differences: [], isMissing: true };
   }
   const actual = claim.facts.config;
   const tolerated = toleratingPersistence(wanted, actual);
@@ -34,8 +34,8 @@ export function compareStream(observed: Observed, wanted: StreamSpec, claim: Cla
   if (immutable.length > 0) return { actions: [], differences, isMissing: false, stall: streamStall(wanted, immutable) };
   const updates = streamUpdates(tolerated, actual);
   const actions = updates.map((config): Action => {
-    if (claim.adoptedFrom !== undefined) return { kind: "AdoptStream", role, config, from: claim.adoptedFrom, because: `the adoption policy allows to take ${name} over` };
-    return { kind: "UpdateStream", role, config, changes, ...updateReason(observed, name) };
+    if (claim.adoptedFrom !== undefined) return { kind: "AdoptStream", role, config, from: claim.adoptedFrom, because: "the adoption policy allows it" };
+    return { kind: "UpdateStream", role, config, changes, ...updateReason(observed) };
   });
   return { actions, differences, isMissing: false };
 }
@@ -49,7 +49,7 @@ export function compareConsumer(
   const { role, stream, name } = wanted;
   if (at.looked.kind !== "found") {
     const config = { ...wanted.config, ...(at.pausedUntilMs === undefined ? {} : { pause_until: isoFromEpochMs(at.pausedUntilMs) }) };
-    return { actions: [{ kind: "CreateConsumer", role, stream, config, because: `${name} is missing` }], differences: [], isMissing: true };
+    return { actions: [{ kind: "CreateConsumer", role, stream, config, because: "it is missing" }], differences: [], isMissing: true };
   }
   const actual = at.looked.value.config;
   const found = diffConsumer(wanted, actual);
@@ -61,7 +61,7 @@ export function compareConsumer(
     return { actions: [], differences, isMissing: false, stall: cause("ConsumerIncompatible", `${text} Remove it by hand to have it made anew.`) };
   }
   const actions = consumerUpdates(wanted, actual).map(
-    (config): Action => ({ kind: "UpdateConsumer", role, stream, config, changes, ...updateReason(observed, name) }),
+    (config): Action => ({ kind: "UpdateConsumer", role, stream, config, changes, ...updateReason(observed) }),
   );
   return { actions, differences, isMissing: false };
 }
@@ -91,7 +91,7 @@ function fieldList(differences: readonly Difference[]): string {
   return differences.map(({ field }) => field).sort().join(", ");
 }
 
-function updateReason({ resource }: Observed, name: string): { readonly isRepair: boolean; readonly because: string } {
+function updateReason({ resource }: Observed): { readonly isRepair: boolean; readonly because: string } {
   const isRepair = resource.status?.observedGeneration === resource.generation;
-  return { isRepair, because: isRepair ? `${name} was changed by somebody else` : `the spec wants ${name} to be different` };
+  return { isRepair, because: isRepair ? "somebody else changed it" : "the spec wants it to be different" };
 }

@@ -16,7 +16,6 @@ import type { Action } from "./action.ts";
 import { judgeBroker } from "./broker.ts";
 import type { BrokerVerdict, ReachedBroker } from "./broker.ts";
 import { judgeCapacity } from "./capacity.ts";
-import type { CapacityStatus } from "./capacity.ts";
 import { failureMessage, isPassing, shownFailure } from "./failures.ts";
 import type { FailureFact, Observed } from "./observed.ts";
 import { judgeResume, judgeStartPause } from "./pauses.ts";
@@ -121,7 +120,7 @@ function judgeDelivery(observed: Observed, at: { readonly broker: ReachedBroker;
   }
   const start = judgeStartPause(observed, at.broker);
   const resume = judgeResume(observed, at.broker, at.before);
-  const space: { readonly wanted: readonly WantedCondition[]; readonly capacity: CapacityStatus } = judgeCapacity(observed, at.broker, start.held);
+  const space = judgeCapacity(observed, at.broker, start.held);
   const pauses = [...start.actions, ...resume.actions];
   return {
     wanted: [...resume.wanted, ...space.wanted],

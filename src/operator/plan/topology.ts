@@ -85,7 +85,7 @@ function ownerKey({ observed, broker, claims }: Scene, { role, name }: StreamSpe
   if (role !== "state") return [];
   const isThere = claims.has("state") && broker.ownerKey.kind === "found";
   if (isThere) return [];
-  const action: Action = { kind: "WriteOwnerKey", text: ownOwnerId(observed), because: `it shows that ${name} was not emptied` };
+  const action: Action = { kind: "WriteOwnerKey", text: ownOwnerId(observed), because: `it tells whether ${name} was emptied` };
   return [{ actions: [action], differences: [], isMissing: true }];
 }
 
