@@ -60,7 +60,7 @@ function desiredStream(role: StreamRole, { spec, owner, incarnations }: DesiredI
     max_bytes: role === "schedules" ? -1 : streams[role].maxBytes,
     // T3.
     allow_atomic: !isAsync,
-    ...(isAsync ? { persist_mode: "async" } : {}),
+    ...(role === "schedules" ? { persist_mode: isAsync ? "async" : "default" } : {}),
     ...(placement === undefined ? {} : { placement: { cluster: placement.cluster ?? "", tags: placement.tags ?? [] } }),
     metadata: streamStamp(owner, incarnations[role]),
   };
