@@ -10,6 +10,9 @@ import type { SourceName } from "./ports.ts";
 /** How one delivery ended for its loop. `held` and `handed_back` leave the message with the broker. */
 export type DeliveryOutcome = "accepted" | "duplicate" | "rejected" | "malformed" | "ignored" | "held" | "handed_back";
 
+/** Why a command was rejected, by the domain or before it got there. */
+export type RejectedCode = RejectionCode | MalformedCode;
+
 /** Why starts are not taken; `open` while they are. */
 export type AdmissionReason = "open" | "usage_unknown" | "state_full" | "snapshots_full" | "terminals_full" | "account_full";
 
@@ -53,7 +56,7 @@ export interface WorkerMetrics {
   /** Messages taken from a source; `oldestAgeMs` is how long the oldest of them lay there. */
   taken(loop: SourceName, batch: { readonly count: number; readonly oldestAgeMs?: DurationMs }): void;
   settled(loop: SourceName, outcome: DeliveryOutcome, count: number): void;
-  rejected(code: RejectionCode | MalformedCode, count: number): void;
+  rejected(code: RejectedCode, count: number): void;
   /** From taking a batch until its last message was settled; held wakes do not count as unsettled. */
   batchFinished(loop: SourceName, durationMs: DurationMs): void;
   /** A resume was stored this long after its due time. */
