@@ -37,22 +37,27 @@ test("a worker that comes back after the due time resumes what is owed", async (
   expect((await world.resumes()).filter(({ storedAtMs, dueAtMs }) => storedAtMs < dueAtMs)).toEqual([]);
 });
 
-test("feedback flows while starts fill their stream", async () => {
-  world = await openWorld({ ackWaitMs: 2_000, sizes: { commands: "1Mi" }, spec: {} });
-  const worker = await world.startWorker();
+test("feedback flows while held starts fill their stream", async () => {
+  world = await openWorld({ sizes: { commands: "2Mi" } });
+  await world.startWorker();
   await world.client.start(request("flows", { wait: { delayMs: 0 } }), { awaitOutcome: true });
   const resume = await until("a resume", async () => (await world.resumes())[0]);
-  await worker.stop();
-  const full = await until("a full stream", async () => {
-    const sent = await Promise.allSettled(Array.from({ length: 50 }, (_, index) => world.client.start(request(`${String(Date.now())}-${String(index)}`, { wait: { delayMs: 600_000 }, body: Buffer.alloc(20_000) }))));
+  const hold = { stream: "DURABLE_TIMER_COMMANDS", consumer: "DURABLE_TIMER_COMMAND_SERVICE" };
+  told(await world.broker.admin.pauseConsumer({ ...hold, untilMs: (Date.now() + 600_000) as never }));
+  let sentCount = 0;
+  const refusal = await until("a full stream", async () => {
+    const sent = await Promise.allSettled(Array.from({ length: 20 }, () => {
+      sentCount += 1;
+      return world.client.start(request(`held-${String(sentCount)}`, { wait: { delayMs: 600_000 }, body: Buffer.alloc(20_000) }));
+    }));
     return sent.find((one) => one.status === "rejected");
   });
-  expect(full.reason).toMatchObject({ kind: "capacity", code: "STREAM_FULL" });
-  // No worker takes starts here: what the stream refuses does not stand in the way of what the other one stores.
-  const retried = await world.client.retry(resume, { awaitOutcome: false });
-  expect(retried.sequence).toBe(1);
-  await world.startWorker();
-  await until("the next generation", async () => (await world.records()).find(({ lineage, generation }) => lineage.execution === "flows" && generation === 1));
+  expect(refusal.reason).toMatchObject({ kind: "capacity", code: "STREAM_FULL" });
+  expect((await world.client.retry(resume)).outcome).toMatchObject({ kind: "accepted", generation: 1 });
+  const heldCount = (await world.messages("commands")).length;
+  expect(heldCount).toBeGreaterThan(50);
+  told(await world.broker.admin.pauseConsumer({ ...hold, untilMs: 0 as never }));
+  await until("every held start", async () => ((await world.records()).length === heldCount + 1 ? true : undefined));
 });
 
 const identity = ({ lineage, generation, fence }: StoredResume): string => `${lineage.execution}:${String(generation)}:${String(fence)}`;
