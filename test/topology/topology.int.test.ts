@@ -1,0 +1,169 @@
+/**
+ * What this room renders, on real servers: they accept it, report it so that nothing differs, and change in place what the
+ * comparison calls an update and refuse what it calls immutable.
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { DurationMs } from "../../src/base/units.ts";
+import { openBroker } from "../../src/nats/core/connection.ts";
+import type { BrokerConnection, Told } from "../../src/nats/core/jetstream.ts";
+import { streamNames } from "../../src/protocol/names.ts";
+import { systemClock } from "../../src/system/clock.ts";
+import { systemRandom } from "../../src/system/random.ts";
+import { creationOrder } from "../../src/topology/desired.ts";
+import { consumerUpdates, diffConsumer, diffStream, droppedFeatures, streamUpdates } from "../../src/topology/diff.ts";
+import type { ConsumerSpec, ServerConfig, StreamSpec, Topology } from "../../src/topology/layout.ts";
+import { unmetRequirements, type ReportedConsumers, type ReportedStreams } from "../../src/topology/requirements.ts";
+import { startServers, type NatsServers, type ServerVersion } from "../servers.ts";
+import { consumerOf, smallStreams, streamOf, topologyOf } from "./input.ts";
+
+function value<T>(told: Told<T>): T {
+  if (told.kind === "failed") throw told.failure;
+  return told.value;
+}
+
+async function create(broker: BrokerConnection, wanted: StreamSpec | ConsumerSpec): Promise<ServerConfig> {
+  if (wanted.kind === "stream") return value(await broker.admin.createStream(wanted.config)).config;
+  return value(await broker.admin.createConsumer(wanted.stream, wanted.config)).config;
+}
+
+async function createAll(broker: BrokerConnection, topology: Topology): Promise<void> {
+  for (const wanted of creationOrder(topology)) await create(broker, wanted);
+}
+
+async function reported(broker: BrokerConnection, wanted: StreamSpec | ConsumerSpec): Promise<ServerConfig> {
+  if (wanted.kind === "stream") return value(await broker.jetStream.streamState(wanted.name)).config;
+  return value(await broker.jetStream.consumerState(wanted.stream, wanted.name)).config;
+}
+
+/** Everything that differs from what is wanted, by name. */
+async function differences(broker: BrokerConnection, topology: Topology): Promise<readonly string[]> {
+  const found = await Promise.all(
+    creationOrder(topology).map(async (wanted) => {
+      const config = await reported(broker, wanted);
+      const differing = wanted.kind === "stream" ? diffStream(wanted, config) : diffConsumer(wanted, config);
+      return differing.map(({ field, desired, actual }) => `${wanted.name}.${field}: ${JSON.stringify(desired)} / ${JSON.stringify(actual)}`);
+    }),
+  );
+  return found.flat();
+}
+
+const tiers: readonly { readonly version: ServerVersion; readonly count: 1 | 3 }[] = [
+  { version: "recommended", count: 1 },
+  { version: "floor", count: 1 },
+  { version: "recommended", count: 3 },
+  { version: "floor", count: 3 },
+];
+
+describe.each(tiers)("$count server(s) of the $version version", ({ version, count }) => {
+  const sized = { topology: { replicas: count, streams: smallStreams } };
+  let servers: NatsServers;
+  let broker: BrokerConnection;
+
+  beforeAll(async () => {
+    servers = await startServers({ version, count });
+    broker = openBroker({ servers: servers.urls, name: "topology" }, { clock: systemClock, random: systemRandom });
+    value(await broker.connected(10_000 as DurationMs));
+  });
+
+  afterEach(async () => {
+    for (const name of Object.values(streamNames)) await broker.admin.deleteStream(name);
+  });
+
+  afterAll(async () => {
+    await broker.close();
+    await servers.stop();
+  });
+
+  it("accept everything in the order of creation, and report it without a difference", async () => {
+    const topology = topologyOf(sized);
+    const dropped: string[] = [];
+    for (const wanted of creationOrder(topology)) {
+      const answer = await create(broker, wanted);
+      if (wanted.kind === "stream") dropped.push(...droppedFeatures(wanted, answer).map(({ field }) => `${wanted.name}.${field}`));
+    }
+    expect(dropped).toEqual([]);
+    expect(await differences(broker, topology)).toEqual([]);
+  });
+
+  it("report what a worker needs", async () => {
+    const topology = topologyOf(sized);
+    await createAll(broker, topology);
+    const streams = await Promise.all(topology.streams.map(async (wanted) => [wanted.role, await reported(broker, wanted)] as const));
+    const consumers = await Promise.all(topology.consumers.map(async (wanted) => [wanted.role, await reported(broker, wanted)] as const));
+    expect(unmetRequirements(Object.fromEntries(streams) as ReportedStreams, Object.fromEntries(consumers) as ReportedConsumers)).toEqual([]);
+  });
+
+  it("are brought from one spec to another by the updates, and then nothing differs", async () => {
+    await createAll(broker, topologyOf(sized));
+    const changed = topologyOf({
+      topology: { replicas: count, streams: { ...smallStreams, state: { maxBytes: "8Mi" }, resumes: { maxBytes: "2Mi" } } },
+      resume: { ackWaitSeconds: 5, maxAckPending: 7 },
+      workers: { maxAckPending: 11 },
+    });
+    expect((await differences(broker, changed)).length).toBe(7);
+    await repair(broker, changed);
+    expect(await differences(broker, changed)).toEqual([]);
+  });
+
+  it("are repaired after somebody changed them by hand, and other settings of that person stay", async () => {
+    const topology = topologyOf(sized);
+    await createAll(broker, topology);
+    const state = streamOf("state", sized);
+    const start = consumerOf("start", sized);
+    const hand = { ...(await reported(broker, state)), discard: "old", max_age: 3_600_000_000_000, allow_direct: false, description: "by hand", compression: "s2" };
+    value(await broker.admin.updateStream(hand));
+    value(await broker.admin.updateConsumer(start.stream, { ...(await reported(broker, start)), max_deliver: 3, backoff: [1_000_000_000], headers_only: true }));
+    expect((await differences(broker, topology)).map((text) => text.replace(/:.*/, ""))).toEqual([
+      `${state.name}.max_age`, `${state.name}.discard`, `${state.name}.allow_direct`,
+      `${start.name}.max_deliver`, `${start.name}.ack_wait`, `${start.name}.backoff`, `${start.name}.headers_only`,
+    ]);
+    await repair(broker, topology);
+    expect(await differences(broker, topology)).toEqual([]);
+    expect(await reported(broker, state)).toMatchObject({ description: "by hand", compression: "s2" });
+  });
+
+  it("refuse to change what the comparison calls immutable", async () => {
+    const topology = topologyOf(sized);
+    await createAll(broker, topology);
+    const state = streamOf("state", sized);
+    const schedules = streamOf("schedules", sized);
+    const wake = consumerOf("wake", sized);
+    const otherMode = count === 1 ? "default" : "async";
+    const refused = [
+      await broker.admin.updateStream({ ...state.config, storage: "memory" }),
+      await broker.admin.updateStream({ ...state.config, retention: "workqueue" }),
+      await broker.admin.updateStream({ ...schedules.config, persist_mode: otherMode, allow_atomic: false }),
+      await broker.admin.updateConsumer(wake.stream, { ...wake.config, deliver_policy: "new" }),
+      await broker.admin.updateConsumer(wake.stream, { ...wake.config, ack_policy: "none" }),
+      await broker.admin.updateConsumer(wake.stream, { ...wake.config, max_waiting: 64 }),
+    ];
+    expect(refused.map(({ kind }) => kind)).toEqual(refused.map(() => "failed"));
+    expect(await differences(broker, topology)).toEqual([]);
+  });
+
+  it("deliver what arrived while a filter was wrong, once the filter is repaired", async () => {
+    const topology = topologyOf(sized);
+    await createAll(broker, topology);
+    const wake = consumerOf("wake", sized);
+    const publish = async (token: string): Promise<void> => {
+      const [outcome] = await broker.jetStream.publish([{ subject: `durable_timer.wake.v1.flow.${token}`, headers: [], body: new Uint8Array() }]);
+      expect(outcome?.kind).toBe("stored");
+    };
+    await publish("a");
+    value(await broker.admin.updateConsumer(wake.stream, { ...(await reported(broker, wake)), filter_subject: "durable_timer.wake.v1.other.>" }));
+    await publish("b");
+    await repair(broker, topology);
+    await publish("c");
+    expect(value(await broker.jetStream.consumerState(wake.stream, wake.name)).pending).toBe(3);
+  });
+});
+
+/** Sends the updates that the comparison asks for. */
+async function repair(broker: BrokerConnection, topology: Topology): Promise<void> {
+  for (const wanted of topology.streams) {
+    for (const config of streamUpdates(wanted, await reported(broker, wanted))) value(await broker.admin.updateStream(config));
+  }
+  for (const wanted of topology.consumers) {
+    for (const config of consumerUpdates(wanted, await reported(broker, wanted))) value(await broker.admin.updateConsumer(wanted.stream, config));
+  }
+}
