@@ -4,7 +4,8 @@
  * 1. It ends at the sequence that was last when it began: under load, draining to the end would never finish.
  * 2. Each message comes once and in order. After a lost connection or a lost consumer it goes on behind the last one.
  * 3. It asks for the next part only when the caller wants it, so nothing piles up here.
- * 4. It throws when several attempts in a row bring nothing: a walk that ended early must not look complete.
+ * 4. It throws when several attempts in a row bring nothing, and when the stream is gone: a walk that ended early must
+ *    not look complete.
  */
 import { assert } from "../../base/assert.ts";
 import { scanAttemptsMax, scanRetryDelayMs } from "../../base/limits.ts";
@@ -25,7 +26,7 @@ export async function* scan(link: Link, options: ScanOptions): AsyncIterable<rea
     while (!options.signal.aborted) {
       const part = await scanner.readPart();
       failureCount = part.kind === "failed" ? failureCount + 1 : 0;
-      if (part.kind === "failed" && failureCount >= scanAttemptsMax) throw part.failure;
+      if (part.kind === "failed" && (failureCount >= scanAttemptsMax || part.failure.code === "STREAM_MISSING")) throw part.failure;
       if (part.kind === "failed") await link.clock.sleep(scanRetryDelayMs, options.signal);
       else if (part.value.messages.length > 0) yield part.value.messages;
       if (part.kind === "told" && part.value.isLast) return;

@@ -1,0 +1,34 @@
+/** The conformance suite against real servers: both versions, one and three of them. */
+import { openBroker } from "../../src/nats/core/connection.ts";
+import { systemClock } from "../../src/system/clock.ts";
+import { systemRandom } from "../../src/system/random.ts";
+import { startServers } from "../servers.ts";
+import type { ServerVersion } from "../servers.ts";
+import { describeJetStream, eventually, ms } from "./jetstream.ts";
+import type { ConformanceBroker } from "./jetstream.ts";
+
+async function openServers(version: ServerVersion, count: 1 | 3): Promise<ConformanceBroker> {
+  const servers = await startServers({ version, count, syncInterval: "always" });
+  const connection = openBroker({ servers: servers.urls, name: "conformance" }, { clock: systemClock, random: systemRandom });
+  const connected = await connection.connected(ms(10_000));
+  if (connected.kind === "failed") throw connected.failure;
+  return {
+    connection,
+    replicas: count,
+    crash: async () => {
+      const epoch = connection.epoch();
+      await servers.crash();
+      await eventually("the connection is back", () => connection.isConnected() && connection.epoch() > epoch, 30_000);
+    },
+    close: async () => {
+      await connection.close();
+      await servers.stop();
+    },
+  };
+}
+
+for (const version of ["recommended", "floor"] as const) {
+  for (const count of [1, 3] as const) {
+    describeJetStream(`${version} NATS server, ${String(count)} of them`, () => openServers(version, count));
+  }
+}
