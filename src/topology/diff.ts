@@ -70,7 +70,7 @@ function ownedDifferences(desired: ServerConfig, actual: ServerConfig, isImmutab
 function strayDifferences(actual: ServerConfig, fields: readonly string[]): readonly Difference[] {
   return fields
     .filter((field) => !isEmpty(actual[field]))
-    .map((field) => ({ field, desired: undefined, actual: actual[field], remedy: field === "mirror" || field === "deliver_subject" ? "immutable" : "update" }));
+    .map((field) => ({ field, desired: undefined, actual: actual[field], remedy: immutableStrays.has(field) ? "immutable" : "update" }));
 }
 
 function merged(desired: ServerConfig, actual: ServerConfig, strays: readonly string[]): ServerConfig {
@@ -115,7 +115,14 @@ function asRecord(value: unknown): Readonly<Record<string, unknown>> {
 
 const unlimitedFields: ReadonlySet<string> = new Set(["max_msgs", "max_bytes", "max_msg_size", "max_msgs_per_subject", "max_deliver"]);
 const immutableStreamFields: ReadonlySet<string> = new Set(["name", "storage", "persist_mode"]);
-const immutableConsumerFields: ReadonlySet<string> = new Set(["durable_name", "deliver_policy", "ack_policy", "replay_policy", "max_waiting"]);
+const immutableConsumerFields: ReadonlySet<string> = new Set([
+  "durable_name", "deliver_policy", "ack_policy", "replay_policy", "max_waiting", "filter_subject",
+]);
+/**
+ * Servers do change a filter (seen on 2.14.9 and 2.15.2), but never go back to what the old one passed over: those messages
+ * would stay and be delivered to nobody. A consumer made anew delivers all that was not acknowledged.
+ */
+const immutableStrays: ReadonlySet<string> = new Set(["mirror", "deliver_subject", "filter_subject", "filter_subjects"]);
 const strayStreamFields: readonly string[] = ["mirror", "sources", "subject_transform"];
 const strayConsumerFields: readonly string[] = ["filter_subjects", "backoff", "headers_only", "deliver_subject", "priority_policy"];
 const featureFields: ReadonlySet<string> = new Set([
