@@ -52,6 +52,8 @@ export type FailureCode =
   | "CLUSTER_GONE"
   | "CLUSTER_OVERLOADED"
   | "PROCESS_FAILED"
+  | "STATE_LOCKED"
+  | "STATE_DAMAGED"
   | "STOPPED";
 
 /** An expected failure of something outside this program. */
