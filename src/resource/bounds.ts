@@ -4,6 +4,7 @@
  */
 import { delayMsMaxDefault } from "../base/limits.ts";
 
+/** Bounds by what they bound; units are in the names. */
 export const resourceBounds = {
   /** The resource's own name: its children add suffixes and must stay within 63 characters. */
   resourceNameCharsMax: 46,

@@ -17,10 +17,12 @@ export const progressTypes = ["Reconciling", "Stalled"] as const;
 /** Facts of their own, which close no gate. DurableOnAck appears only where it is known. */
 export const independentTypes = ["AdmissionOpen", "ReplicasHealthy", "CapacityOK", "DurableOnAck", "CredentialsValid", "InSync", "Paused"] as const;
 
+/** Every type, in the order in which a status shows them. */
 export const conditionTypes = ["Ready", ...gateTypes, ...progressTypes, ...independentTypes] as const;
 
-export type GateType = (typeof gateTypes)[number];
+/** A type of the list. */
 export type ConditionType = (typeof conditionTypes)[number];
+/** Unknown is what nobody has looked at, or could not. */
 export type ConditionStatus = "True" | "False" | "Unknown";
 
 /** Every reason that a condition may have. */
@@ -102,6 +104,7 @@ export const conditionReasons = [
   "PausedByAnnotation",
 ] as const;
 
+/** A reason of the list. */
 export type ConditionReason = (typeof conditionReasons)[number];
 
 /** Every reason of an event. An event is emitted when something changes, never for a state that lasts. */
@@ -112,6 +115,7 @@ export const eventReasons = [
   "ConditionChanged", "Ready", "NotReady", "Stalled", "Paused", "Continued", "SpecInvalid", "DataRetained",
 ] as const;
 
+/** A reason of the list. */
 export type EventReason = (typeof eventReasons)[number];
 
 /** One condition, in the shape of metav1. */

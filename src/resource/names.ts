@@ -6,6 +6,7 @@ export const apiVersionName = "v1alpha1";
 export const apiVersion = `${apiGroup}/${apiVersionName}` as const;
 export const kind = "DurableTimer";
 
+/** Names in the API, as in the CRD. */
 export const resourceNames = {
   kind,
   listKind: `${kind}List`,
@@ -15,8 +16,10 @@ export const resourceNames = {
   categories: ["durabletimers"],
 } as const;
 
+/** Name of the CRD itself. */
 export const crdName = `${resourceNames.plural}.${apiGroup}` as const;
 
+/** Labels on what the operator creates. */
 export const labelNames = {
   /** Name of the DurableTimer; with the component it selects its workers' pods. */
   durableTimer: `${apiGroup}/name`,
@@ -27,6 +30,7 @@ export const labelNames = {
   managedBy: "app.kubernetes.io/managed-by",
 } as const;
 
+/** Values of those labels that are the same for every resource. */
 export const labelValues = {
   name: "durable-timer",
   workerComponent: "worker",
@@ -34,6 +38,7 @@ export const labelValues = {
   managedBy: "durable-timer-operator",
 } as const;
 
+/** Annotations that people or the operator set. */
 export const annotationNames = {
   /** "true": the operator looks and reports, and changes nothing. */
   paused: `${apiGroup}/paused`,
@@ -42,9 +47,6 @@ export const annotationNames = {
   /** On the workers' objects: hash of what was rendered. */
   templateHash: `${apiGroup}/template-hash`,
 } as const;
-
-/** Field manager of everything that the operator applies. */
-export const fieldManager = "durable-timer-operator";
 
 /** The environment variable in which a worker finds its configuration; see worker-config.ts. */
 export const workerConfigVariable = "DURABLE_TIMER_WORKER_CONFIG";
@@ -71,6 +73,7 @@ export function childNames(name: string): ChildNames {
   return { deployment: workers, serviceAccount: workers, podDisruptionBudget: workers };
 }
 
+/** Names by kind of object. */
 export type ChildNames = { readonly deployment: string; readonly serviceAccount: string; readonly podDisruptionBudget: string };
 
 /** Labels that select the workers' pods of one resource. They are constant: a selector can never be changed. */

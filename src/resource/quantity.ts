@@ -7,6 +7,7 @@
 import { z } from "zod";
 import { resourceBounds } from "./bounds.ts";
 
+/** A number, or what is wrong; the problem continues a sentence that begins with the field. */
 export type QuantityResult = { readonly ok: true; readonly value: number } | { readonly ok: false; readonly problem: string };
 
 /** The smallest whole number that is at least `quantity`. */

@@ -14,6 +14,7 @@ import { brokenRules, nameRule } from "./rules.ts";
 import { specSchema } from "./spec.ts";
 import { unknownFields } from "./unknown-fields.ts";
 
+/** A valid spec, or everything that is wrong with it. */
 export type ParsedSpec =
   | { readonly ok: true; readonly spec: DurableTimerSpec }
   | { readonly ok: false; readonly problems: readonly Problem[] };
@@ -27,6 +28,7 @@ export type Manifest = {
   readonly spec: DurableTimerSpec;
 };
 
+/** A valid manifest, or everything that is wrong with it. */
 export type ParsedManifest =
   | { readonly ok: true; readonly manifest: Manifest }
   | { readonly ok: false; readonly problems: readonly Problem[] };

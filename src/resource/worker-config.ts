@@ -29,6 +29,7 @@ const auth = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("token"), file: path }),
 ]);
 
+/** The shape of the configuration; unknown keys are left out on reading (W1). */
 export const workerConfigSchema = z.object({
   nats: z.object({
     servers: z.array(z.string().min(1)).min(1).max(bounds.serversMax),
@@ -44,6 +45,7 @@ export const workerConfigSchema = z.object({
   healthPort: z.int().min(0).max(65_535),
 });
 
+/** What a worker is told: its parts are those of the worker's settings and of the broker's options. */
 export type WorkerConfig = DeepReadonly<z.output<typeof workerConfigSchema>>;
 
 /** Folders in which a worker finds the files of its Secrets, each file named by its key. */
@@ -73,6 +75,7 @@ export function workerConfigText(config: WorkerConfig): string {
   return JSON.stringify(config);
 }
 
+/** A configuration, or everything that is wrong with it. */
 export type ReadWorkerConfig =
   | { readonly ok: true; readonly config: WorkerConfig }
   | { readonly ok: false; readonly problems: readonly Problem[] };

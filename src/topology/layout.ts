@@ -12,6 +12,7 @@ export const layoutVersion = 1;
 /** A configuration in the server's own field names. */
 export type ServerConfig = Readonly<Record<string, unknown>>;
 
+/** One wanted stream. */
 export type StreamSpec = {
   readonly kind: "stream";
   readonly role: StreamRole;
@@ -20,6 +21,7 @@ export type StreamSpec = {
   readonly config: ServerConfig;
 };
 
+/** One wanted durable consumer. */
 export type ConsumerSpec = {
   readonly kind: "consumer";
   readonly role: ConsumerRole;
@@ -29,6 +31,7 @@ export type ConsumerSpec = {
   readonly config: ServerConfig;
 };
 
+/** Everything that a DurableTimer wants in NATS. */
 export type Topology = {
   /** In the order of creation: STATE first, because creating it is the claim; COMMANDS last, because it is the door. */
   readonly streams: readonly StreamSpec[];
@@ -60,4 +63,5 @@ export type Stamp = {
   readonly layoutVersion: number;
 };
 
+/** Whose streams they are; see Stamp. */
 export type Owner = { readonly id: string; readonly uid: string };

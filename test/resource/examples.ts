@@ -3,8 +3,10 @@
  * generated CRD. The two must agree on each row, or local mode and clusters would be two products.
  */
 
+import type { DurableTimerSpecInput } from "../../src/resource/spec.ts";
+
 /** The least that a person must write. */
-export const smallestSpec = {
+export const smallestSpec: DurableTimerSpecInput = {
   nats: { servers: ["nats://nats.example:4222"] },
   topology: {
     streams: {
