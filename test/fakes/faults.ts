@@ -31,14 +31,14 @@ export class Crash extends Error {
 export class Faults {
   /** Every write that was attempted, in order. */
   readonly attempts: WriteOperation[] = [];
+  readonly #counts = new Map<WriteOperation, number>();
   readonly #writes = new Map<string, WriteFault>();
   readonly #failing = new Map<WriteOperation | ReadOperation, Failure>();
   #crash: { readonly at: number; readonly when: "before" | "after" } | undefined;
 
   /** The `nth` item written through `operation`, counted from 1, meets `fault`. */
   nthWrite(operation: WriteOperation, nth: number, fault: WriteFault): void {
-    const before = this.attempts.filter((attempt) => attempt === operation).length;
-    this.#writes.set(`${operation} ${String(before + nth)}`, fault);
+    this.#writes.set(`${operation} ${String((this.#counts.get(operation) ?? 0) + nth)}`, fault);
   }
 
   /** Every call of `operation` is refused, or its read fails, until `heal`. */
@@ -64,6 +64,7 @@ export class Faults {
   /** Runs one write under the faults that were chosen for it. */
   write(operation: WriteOperation, store: () => WriteOutcome): WriteOutcome {
     this.attempts.push(operation);
+    this.#counts.set(operation, (this.#counts.get(operation) ?? 0) + 1);
     const isCrash = this.#crash?.at === this.attempts.length;
     if (isCrash && this.#crash?.when === "before") throw new Crash(`before ${operation}`);
     const outcome = this.#writeOrFail(operation, store);
@@ -74,8 +75,7 @@ export class Faults {
   #writeOrFail(operation: WriteOperation, store: () => WriteOutcome): WriteOutcome {
     const failing = this.#failing.get(operation);
     if (failing !== undefined) return { kind: "refused", failure: failing };
-    const count = this.attempts.filter((attempt) => attempt === operation).length;
-    switch (this.#writes.get(`${operation} ${String(count)}`)) {
+    switch (this.#writes.get(`${operation} ${String(this.#counts.get(operation))}`)) {
       case "refuse":
         return { kind: "refused", failure: new Failure("capacity", "STREAM_FULL", `${operation} by a fake`) };
       case "lose_request":

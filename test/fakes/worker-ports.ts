@@ -103,6 +103,8 @@ export class FakeBroker {
   topology: TopologyFinding = { kind: "usable", schedules: { incarnation: "first", createdAt: "2030-01-01T00:00:00Z", lastSequence: 0 }, payloadBytesMax: 1_000_000 };
   /** Reads by this many more calls see what was there before the last write. */
   staleReads: Record<ReadFrom, number> = { replica: 0, leader: 0 };
+  /** Small, so that tests with few records see more than one batch. */
+  walkBatchSize = 3;
   /** How far the worker's bound lags behind the broker's clock; undefined when it has no sample. */
   clockLagMs: number | undefined = 0;
   #epoch = 1;
@@ -310,13 +312,15 @@ export class FakeBroker {
   }
 
   async *#walk(signal: AbortSignal): AsyncIterable<readonly WalkedRecord[]> {
-    const untilRevision = this.state.lastSequence;
-    for (let after = 0; !signal.aborted; ) {
+    const keys = this.state.all().map(({ key, revision }) => ({ key, revision }));
+    for (let from = 0; from < keys.length && !signal.aborted; from += this.walkBatchSize) {
       await Promise.resolve();
-      const batch = this.state.all().filter(({ revision, value }) => revision > after && revision <= untilRevision && value !== undefined).slice(0, walkBatchSize);
-      if (batch.length === 0) return;
-      after = batch.at(-1)?.revision ?? untilRevision;
-      yield batch.map(({ key, revision, value }) => ({ key, revision, record: readState({ revision, value }) }));
+      const batch = keys.slice(from, from + this.walkBatchSize);
+      // What was replaced since the walk began lies behind its end.
+      yield batch.flatMap(({ key, revision }) => {
+        const last = this.state.last(key);
+        return last?.revision !== revision || last.value === undefined ? [] : [{ key, revision, record: readState(last) }];
+      });
     }
   }
 }
@@ -325,9 +329,6 @@ export class FakeBroker {
 export function nameOf(key: TimerKey): string {
   return `${key.flow}.${key.ref}`;
 }
-
-/** Small, so that tests with few records see more than one batch. */
-const walkBatchSize = 3;
 
 const emptyUsage: Usage = {
   state: { messages: 0, bytes: 0, bytesMax: 1_000_000 },
