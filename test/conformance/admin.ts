@@ -1,6 +1,6 @@
 /** Conformance of administration: creating, updating, describing; creating never updates and the other way round. */
 import { describe, expect, test } from "vitest";
-import { consumerConfig, message, must } from "./jetstream.ts";
+import { consumerConfig, eventually, message, must } from "./jetstream.ts";
 import type { TestBed } from "./jetstream.ts";
 
 export function describeAdmin(bed: TestBed): void {
@@ -77,6 +77,8 @@ export function describeAdmin(bed: TestBed): void {
       const pause_until = new Date(Date.now() + 60_000).toISOString();
       must(await bed.connection.admin.createConsumer(stream, { ...consumerConfig, pause_until }));
       await bed.store([message(`${stream}.a`)]);
+      // What a consumer tells of its stream follows a moment behind.
+      await eventually("the message counts", async () => must(await bed.jetStream.consumerState(stream, consumerConfig.durable_name)).pending === 1);
       const state = must(await bed.jetStream.consumerState(stream, consumerConfig.durable_name));
       expect(state).toMatchObject({ name: "C", pending: 1, ackPending: 0, redelivered: 0, paused: true });
       expect(state.pauseRemainingMs).toBeGreaterThan(50_000);

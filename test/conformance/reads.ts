@@ -1,5 +1,6 @@
 /** Conformance of reading: the last message of subjects, walks over a stream, purges. */
 import { describe, expect, test } from "vitest";
+import { multiGetSizeMax } from "../../src/base/limits.ts";
 import type { StoredMessage } from "../../src/protocol/message.ts";
 import type { LastMessage } from "../../src/nats/core/jetstream.ts";
 import { eventually, message, must, never, text } from "./jetstream.ts";
@@ -31,7 +32,7 @@ export function describeReads(bed: TestBed): void {
 
     test("reads more subjects than one request may name", async () => {
       const stream = await bed.stream();
-      const subjects = Array.from({ length: 1_100 }, (_, index) => `${stream}.${String(index)}`);
+      const subjects = Array.from({ length: multiGetSizeMax + 50 }, (_, index) => `${stream}.${String(index)}`);
       await bed.store(subjects.map((subject) => message(subject)));
       const read = await settled({ stream, subjects: [...subjects, `${stream}.none`], from });
       expect(read.map((last) => (last.kind === "found" ? last.message.subject : last.kind))).toEqual([...subjects, "absent"]);

@@ -176,7 +176,7 @@ export function describeSources(bed: TestBed): void {
     test("waits while its consumer is paused", async () => {
       const target = await bed.workQueue();
       must(await bed.connection.admin.pauseConsumer({ ...target, untilMs: (Date.now() + 60_000) as never }));
-      expect(must(await bed.jetStream.consumerState(target.stream, target.consumer))).toMatchObject({ paused: true });
+      await eventually("the pause holds", async () => must(await bed.jetStream.consumerState(target.stream, target.consumer)).paused);
       const source = open(target);
       await bed.store(many(target.stream, 1));
       expect(await source.take({ max: 1, expiresMs: ms(500), signal: never })).toEqual([]);

@@ -1,5 +1,6 @@
 /** Conformance of publishing: single messages and atomic batches. */
 import { describe, expect, test } from "vitest";
+import { publishesInFlightMax } from "../../src/base/limits.ts";
 import { eventually, message, must, text } from "./jetstream.ts";
 import type { TestBed } from "./jetstream.ts";
 
@@ -85,8 +86,8 @@ export function describeWrites(bed: TestBed): void {
 
     test("more messages than may be in flight stores them all", async () => {
       const stream = await bed.stream();
-      const outcomes = await bed.jetStream.publish(Array.from({ length: 5_000 }, (_, index) => message(`${stream}.${String(index)}`)));
-      expect(new Set(outcomes.map((outcome) => (outcome.kind === "stored" ? outcome.sequence : 0))).size).toBe(5_000);
+      const outcomes = await bed.jetStream.publish(Array.from({ length: publishesInFlightMax + 100 }, (_, index) => message(`${stream}.${String(index)}`)));
+      expect(new Set(outcomes.map((outcome) => (outcome.kind === "stored" ? outcome.sequence : 0))).size).toBe(publishesInFlightMax + 100);
     });
   });
 
