@@ -8,6 +8,8 @@ import { dirname, join } from "node:path";
 import { stringify } from "yaml";
 import { customResourceDefinition } from "../src/resource/crd.ts";
 import { apiGroup, resourceNames } from "../src/resource/names.ts";
+import { resourceValuesSchema } from "../src/resource/values-schema.ts";
+import { crdTemplate, rulesTemplate } from "./chart-templates.ts";
 import { root } from "./run-process.ts";
 
 /** One generated file. */
@@ -22,6 +24,13 @@ export const GENERATED_FILES: readonly GeneratedFile[] = [
   {
     path: `crds/${apiGroup}_${resourceNames.plural}.yaml`,
     render: () => `# Generated from src/resource by \`npm run generate\`; do not edit.\n${yamlText(customResourceDefinition())}`,
+  },
+  { path: "charts/durable-timer-operator/templates/crd.yaml", render: crdTemplate },
+  { path: "charts/durable-timer-operator/templates/_rules.tpl", render: rulesTemplate },
+  {
+    path: "charts/durable-timer/values.schema.json",
+    // JSON has no comments: what it is generated from goes where a schema has a remark.
+    render: () => `${JSON.stringify({ $comment: "Generated from src/resource by `npm run generate`; do not edit.", ...resourceValuesSchema() }, undefined, 2)}\n`,
   },
 ];
 
