@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { utf8 } from "../base/bytes.ts";
 import { isoFromEpochMs } from "../base/units.ts";
-import type { Answer } from "../timer/decide.ts";
+import type { Answer } from "../timer/decision.ts";
 import { maxRetriesExceeded } from "../timer/decide-feedback.ts";
 import type { TimerKey } from "../timer/identity.ts";
 import type { MalformedCode } from "./command.ts";

@@ -1,7 +1,7 @@
 import { unreachable } from "../base/assert.ts";
 import { dueAtMsMax } from "../base/limits.ts";
 import { later, type EpochMs } from "../base/units.ts";
-import type { Decision, RejectionCode, TimerView } from "./decide.ts";
+import type { Decision, RejectionCode, TimerView } from "./decision.ts";
 import { sameLineage } from "./identity.ts";
 import type { FeedbackInput } from "./input.ts";
 import {

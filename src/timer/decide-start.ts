@@ -1,6 +1,6 @@
 import { dueAtMsMax } from "../base/limits.ts";
 import { later, type EpochMs } from "../base/units.ts";
-import type { Decision, TimerView } from "./decide.ts";
+import type { Decision, TimerView } from "./decision.ts";
 import type { StartInput } from "./input.ts";
 import type { TimerRecord, WaitingRecord } from "./record.ts";
 import { followingWrites, isAtLeast } from "./writes.ts";

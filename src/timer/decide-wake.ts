@@ -1,6 +1,6 @@
 import { unreachable } from "../base/assert.ts";
 import type { EpochMs } from "../base/units.ts";
-import type { Decision, TimerView } from "./decide.ts";
+import type { Decision, TimerView } from "./decision.ts";
 import type { WakeInput } from "./input.ts";
 import { inputAge, type ElapsedRecord, type TimerRecord, type WaitingRecord } from "./record.ts";
 import { followingWrites, isAtLeast } from "./writes.ts";

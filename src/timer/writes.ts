@@ -1,5 +1,5 @@
 import { unreachable } from "../base/assert.ts";
-import type { Basis, Write } from "./decide.ts";
+import type { Basis, Write } from "./decision.ts";
 import type { TimerRecord } from "./record.ts";
 
 /** What has to be durable besides the record itself once the record is `record`, in order. */

@@ -10,47 +10,20 @@
  *    the broker will deliver it again.
  */
 import { present } from "../base/assert.ts";
-import type { Clock } from "../base/clock.ts";
 import {
   ackExtendIntervalMs, newerInputRecheckMs, workerBatchBytesMax, workerBatchesInFlightMax, workerBatchSizeMax,
 } from "../base/limits.ts";
-import type { Log } from "../base/log.ts";
-import type { Sha256 } from "../base/sha256.ts";
-import { since, epochMsFromNanos, type DurationMs, type EpochMs, type MonotonicMs } from "../base/units.ts";
-import type { CommandLimits } from "../protocol/command.ts";
+import { since, epochMsFromNanos, type DurationMs, type MonotonicMs } from "../base/units.ts";
 import { decode } from "./decode.ts";
 import { DelayQueue } from "./delay-queue.ts";
 import { FairQueue } from "./fair-queue.ts";
 import { waitForDue } from "./due.ts";
-import type { WorkerMetrics } from "./metrics.ts";
-import type { Delivery, SourceName, WorkerPorts } from "./ports.ts";
+import type { Delivery, SourceName } from "./ports.ts";
+import type { InHand, LoopOptions } from "./loop-options.ts";
 import { foreign, malformed, settle } from "./settle.ts";
-import { step, type StepResult, type Work } from "./step.ts";
+import { step, type StepResult } from "./step.ts";
 
-export type LoopOptions = {
-  readonly name: SourceName;
-  readonly ports: WorkerPorts;
-  readonly clock: Clock;
-  readonly sha256: Sha256;
-  readonly log: Log;
-  readonly metrics: WorkerMetrics;
-  readonly limits: CommandLimits;
-  readonly lookahead: number;
-  /** Starts wait here while admission is closed; other loops have no gate. */
-  readonly gate?: { readonly isOpen: () => boolean; readonly waitOpen: (signal: AbortSignal) => Promise<void> };
-};
-
-/** A message in hand. */
-export type InHand = {
-  readonly delivery: Delivery;
-  readonly key: Work["key"];
-  readonly bytes: number;
-  readonly replyTo?: string;
-  readonly dueAtMs?: EpochMs;
-  work: Work;
-  extendedAtMs: MonotonicMs;
-};
-
+/** Takes, keeps, steps and settles the messages of one source. */
 export class WorkLoop {
   readonly #options: LoopOptions;
   readonly #ready = new FairQueue<InHand>();

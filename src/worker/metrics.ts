@@ -4,7 +4,7 @@
  */
 import type { DurationMs } from "../base/units.ts";
 import type { MalformedCode } from "../protocol/command.ts";
-import type { RejectionCode } from "../timer/decide.ts";
+import type { RejectionCode } from "../timer/decision.ts";
 import type { SourceName } from "./ports.ts";
 
 /** How one delivery ended for its loop. `held` and `handed_back` leave the message with the broker. */

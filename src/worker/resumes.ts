@@ -9,7 +9,7 @@ import { workerBatchBytesMax } from "../base/limits.ts";
 import { payloadHash } from "../timer/hashes.ts";
 import type { ElapsedRecord } from "../timer/record.ts";
 import type { ReadFrom, ReadOutcome, Snapshot } from "./ports.ts";
-import { note, type Progress, type WriteContext } from "./stages.ts";
+import { note, type Progress, type WriteContext } from "./write-job.ts";
 
 /** Publishes the resume of each job's elapsed record. */
 export async function publishResumes(context: WriteContext, due: readonly Progress[]): Promise<void> {

@@ -7,7 +7,7 @@ import { since, type DurationMs } from "../base/units.ts";
 import type { MalformedCommand } from "../protocol/command.ts";
 import { headerNames } from "../protocol/names.ts";
 import { outcomeOf, outcomeOfMalformed, type Outcome } from "../protocol/outcome.ts";
-import type { InHand, LoopOptions } from "./loop.ts";
+import type { InHand, LoopOptions } from "./loop-options.ts";
 import type { Delivery } from "./ports.ts";
 import type { StepResult } from "./step.ts";
 

@@ -7,48 +7,15 @@
  * S3 Nothing is written on a decision older than `decisionAgeMsMax`: what it was based on may have expired since.
  */
 import { present } from "../base/assert.ts";
-import type { Clock } from "../base/clock.ts";
-import type { Failure } from "../base/failure.ts";
 import { decisionAgeMsMax, wakeLeadMs } from "../base/limits.ts";
-import type { Sha256 } from "../base/sha256.ts";
-import type { EpochMs, MonotonicMs } from "../base/units.ts";
+import type { EpochMs } from "../base/units.ts";
 import { encodeRecord } from "../protocol/record-codec.ts";
-import type { Write } from "../timer/decide.ts";
+import type { Write } from "../timer/decision.ts";
 import type { TimerKey } from "../timer/identity.ts";
-import { inputAge, type TerminalRecord, type TimerRecord, type WaitingRecord } from "../timer/record.ts";
-import type { ArmItem, Snapshot, WorkerPorts, WriteOutcome } from "./ports.ts";
+import { inputAge, type TerminalRecord, type WaitingRecord } from "../timer/record.ts";
+import type { ArmItem } from "./ports.ts";
 import { publishResumes } from "./resumes.ts";
-
-/** Writes that one decision asks for. */
-export type WriteJob = {
-  readonly key: TimerKey;
-  /** The record that the state write stores, or the present one when there is none. */
-  readonly record: TimerRecord;
-  readonly writes: readonly Write[];
-  /** Revision of the stored record; absent when it is to be created. */
-  readonly revision?: number;
-  /** Needed by the snapshot write. */
-  readonly snapshot?: Snapshot;
-};
-
-export type WriteResult =
-  | { readonly kind: "done" }
-  /** A compare-and-set was lost or a reply did not come: read from the leader and decide anew. */
-  | { readonly kind: "again"; readonly at: Write }
-  /** Surely not written, for a reason that another round would not change now. */
-  | { readonly kind: "failed"; readonly at: Write; readonly failure: Failure }
-  /** What is stored contradicts itself; this timer is set aside, others go on. */
-  | { readonly kind: "corrupt"; readonly at: Write; readonly problem: string };
-
-export type WriteContext = {
-  readonly ports: Pick<WorkerPorts, "snapshots" | "state" | "schedules" | "resumes" | "archive">;
-  readonly clock: Clock;
-  readonly sha256: Sha256;
-  readonly decidedAtMs: MonotonicMs;
-};
-
-/** A job on its way through the stages. */
-export type Progress = { readonly job: WriteJob; revision?: number; result?: WriteResult };
+import { note, type Progress, type WriteContext, type WriteJob, type WriteResult } from "./write-job.ts";
 
 type Stage = (context: WriteContext, due: readonly Progress[]) => Promise<void>;
 
@@ -65,12 +32,6 @@ export async function executeWrites(context: WriteContext, jobs: readonly WriteJ
     await stage(context, due);
   }
   return all.map(({ result }) => result ?? { kind: "done" });
-}
-
-/** Turns an outcome that is not success into the job's result; success leaves it open for the next stage. */
-export function note(progress: Progress, at: Write, outcome: WriteOutcome): void {
-  if (outcome.kind === "stored") return;
-  progress.result = outcome.kind === "refused" ? { kind: "failed", at, failure: outcome.failure } : { kind: "again", at };
 }
 
 const writeSnapshots: Stage = async (context, due) => {

@@ -9,13 +9,15 @@ import type { Clock } from "../base/clock.ts";
 import { settleRoundsMax } from "../base/limits.ts";
 import type { Sha256 } from "../base/sha256.ts";
 import type { EpochMs } from "../base/units.ts";
-import { decide, type Answer, type Basis, type Decision } from "../timer/decide.ts";
+import { decide } from "../timer/decide.ts";
+import type { Answer, Basis, Decision } from "../timer/decision.ts";
 import type { TimerKey } from "../timer/identity.ts";
 import type { TimerInput } from "../timer/input.ts";
 import type { TimerRecord } from "../timer/record.ts";
 import { isAtLeast } from "../timer/writes.ts";
 import type { Snapshot, WorkerPorts } from "./ports.ts";
-import { executeWrites, type WriteJob, type WriteResult } from "./stages.ts";
+import { executeWrites } from "./stages.ts";
+import type { WriteJob, WriteResult } from "./write-job.ts";
 import { readViews, type ViewOutcome } from "./views.ts";
 
 /** One input for one timer. */

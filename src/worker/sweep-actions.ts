@@ -6,13 +6,14 @@
 import { present, unreachable } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Sha256 } from "../base/sha256.ts";
-import type { Write } from "../timer/decide.ts";
+import type { Write } from "../timer/decision.ts";
 import type { TimerKey } from "../timer/identity.ts";
 import type { TimerRecord, WaitingRecord } from "../timer/record.ts";
 import { followingWrites } from "../timer/writes.ts";
 import type { SweepAction } from "./metrics.ts";
 import type { WorkerPorts, WriteOutcome } from "./ports.ts";
-import { armItem, executeWrites, type WriteResult } from "./stages.ts";
+import { armItem, executeWrites } from "./stages.ts";
+import type { WriteResult } from "./write-job.ts";
 import type { SweepDecision } from "./sweep-decide.ts";
 
 /** One record as it was walked over. */

@@ -7,7 +7,7 @@ import type { Failure } from "../base/failure.ts";
 import type { Sha256 } from "../base/sha256.ts";
 import { startInput } from "../protocol/command.ts";
 import { readContext, startContextSchema } from "../protocol/context.ts";
-import type { Basis, TimerView } from "../timer/decide.ts";
+import type { Basis, TimerView } from "../timer/decision.ts";
 import type { TimerKey } from "../timer/identity.ts";
 import type { ContentHash, TerminalRecord, TimerRecord } from "../timer/record.ts";
 import type { ReadOutcome, Snapshot, WorkerPorts } from "./ports.ts";

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { decide, type Answer, type Decision, type TimerView, type Write } from "../../src/timer/decide.ts";
+import { decide } from "../../src/timer/decide.ts";
+import type { Answer, Decision, TimerView, Write } from "../../src/timer/decision.ts";
 import type { TimerInput } from "../../src/timer/input.ts";
 import type { TimerRecord } from "../../src/timer/record.ts";
 import { at, elapsed, fail, feedback, hash, lineage, receipt, start, terminal, waiting, wake } from "./records.ts";

@@ -4,7 +4,7 @@ import type { DurationMs } from "../../src/base/units.ts";
 import { writeContext, type StartContext } from "../../src/protocol/context.ts";
 import { startInput } from "../../src/protocol/command.ts";
 import { encodeRecord } from "../../src/protocol/record-codec.ts";
-import type { Basis } from "../../src/timer/decide.ts";
+import type { Basis } from "../../src/timer/decision.ts";
 import { payloadHash, receiptHash } from "../../src/timer/hashes.ts";
 import { timerKey } from "../../src/timer/identity.ts";
 import type { FeedbackInput, TimerInput } from "../../src/timer/input.ts";

@@ -1,0 +1,34 @@
+/** What a loop is made of, and what it holds: shared by the loop and by what settles its messages. */
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import type { Sha256 } from "../base/sha256.ts";
+import type { EpochMs, MonotonicMs } from "../base/units.ts";
+import type { CommandLimits } from "../protocol/command.ts";
+import type { WorkerMetrics } from "./metrics.ts";
+import type { Delivery, SourceName, WorkerPorts } from "./ports.ts";
+import type { Work } from "./step.ts";
+
+/** What a loop is made of. */
+export type LoopOptions = {
+  readonly name: SourceName;
+  readonly ports: WorkerPorts;
+  readonly clock: Clock;
+  readonly sha256: Sha256;
+  readonly log: Log;
+  readonly metrics: WorkerMetrics;
+  readonly limits: CommandLimits;
+  readonly lookahead: number;
+  /** Starts wait here while admission is closed; other loops have no gate. */
+  readonly gate?: { readonly isOpen: () => boolean; readonly waitOpen: (signal: AbortSignal) => Promise<void> };
+};
+
+/** A message in hand. */
+export type InHand = {
+  readonly delivery: Delivery;
+  readonly key: Work["key"];
+  readonly bytes: number;
+  readonly replyTo?: string;
+  readonly dueAtMs?: EpochMs;
+  work: Work;
+  extendedAtMs: MonotonicMs;
+};
