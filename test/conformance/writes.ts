@@ -22,7 +22,7 @@ export function describeWrites(bed: TestBed): void {
       const [stored, again] = await bed.jetStream.publish([first, { ...first, body: text("second") }]);
       expect([stored?.kind, again]).toEqual(["stored", { kind: "conflict" }]);
       const [last] = await bed.jetStream.readLast({ stream, subjects: [`${stream}.a`], from: "leader" });
-      expect(last?.kind === "found" && last.message.body).toEqual(Buffer.from("first"));
+      expect(last?.kind === "found" && [...last.message.body]).toEqual([...text("first")]);
     });
 
     test("that expects a sequence replaces exactly that one", async () => {

@@ -1,0 +1,109 @@
+/**
+ * Time for the model: real time for the conformance suite, virtual time for simulation.
+ *
+ * In virtual time nothing happens but what was planned, one event after the other, and everything that can follow from
+ * an event without time has followed before the next one begins. So a run is a function of what was planned.
+ */
+
+/** Something that happens later. */
+export interface Timeline {
+  /** Milliseconds since the Unix epoch, with fractions; never goes back. */
+  nowMs(): number;
+  /** Calls `act` after `delayMs`, unless the returned function is called before. */
+  after(delayMs: number, act: () => void): () => void;
+}
+
+/** This machine's time. */
+export const realTimeline: Timeline = {
+  nowMs: () => performance.timeOrigin + performance.now(),
+  after: (delayMs, act) => {
+    const timer = setTimeout(act, delayMs);
+    return () => clearTimeout(timer);
+  },
+};
+
+type Planned = { readonly atMs: number; readonly order: number; act: (() => void) | undefined };
+
+/** Time that passes only while `run` is awaited, as fast as the events of it can be worked off. */
+export class VirtualTimeline implements Timeline {
+  readonly #heap: Planned[] = [];
+  #nowMs: number;
+  #order = 0;
+  #eventCount = 0;
+
+  constructor(startAtMs: number = Date.UTC(2030, 0, 1)) {
+    this.#nowMs = startAtMs;
+  }
+
+  /** Events that have happened so far. */
+  get eventCount(): number {
+    return this.#eventCount;
+  }
+
+  nowMs(): number {
+    return this.#nowMs;
+  }
+
+  after(delayMs: number, act: () => void): () => void {
+    this.#order += 1;
+    const planned: Planned = { atMs: this.#nowMs + Math.max(0, delayMs), order: this.#order, act };
+    this.#push(planned);
+    return () => (planned.act = undefined);
+  }
+
+  /** Lets time pass up to `untilMs`, or until `isOver` holds after an event. */
+  async run(untilMs: number, isOver: () => boolean = () => false): Promise<void> {
+    await settled();
+    for (let next = this.#heap[0]; next !== undefined && next.atMs <= untilMs; next = this.#heap[0]) {
+      this.#pop();
+      if (next.act === undefined) continue;
+      this.#nowMs = Math.max(this.#nowMs, next.atMs);
+      this.#eventCount += 1;
+      next.act();
+      await settled();
+      if (isOver()) return;
+    }
+    this.#nowMs = Math.max(this.#nowMs, untilMs);
+  }
+
+  #push(planned: Planned): void {
+    const heap = this.#heap;
+    let at = heap.length;
+    heap.push(planned);
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      const above = heap[parent];
+      if (above === undefined || !isBefore(planned, above)) break;
+      heap[at] = above;
+      at = parent;
+    }
+    heap[at] = planned;
+  }
+
+  #pop(): void {
+    const heap = this.#heap;
+    const last = heap.pop();
+    if (last === undefined || heap.length === 0) return;
+    let at = 0;
+    for (;;) {
+      let child = 2 * at + 1;
+      const [left, right] = [heap[child], heap[child + 1]];
+      if (left === undefined) break;
+      const smaller = right !== undefined && isBefore(right, left) ? right : left;
+      if (smaller === right) child += 1;
+      if (!isBefore(smaller, last)) break;
+      heap[at] = smaller;
+      at = child;
+    }
+    heap[at] = last;
+  }
+}
+
+function isBefore(a: Planned, b: Planned): boolean {
+  return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);
+}
+
+/** Resolves when every promise that can settle without time has settled. */
+function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
