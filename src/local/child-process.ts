@@ -5,12 +5,10 @@
  * things stop.
  */
 import { spawn } from "node:child_process";
-import { appendFileSync, mkdirSync, renameSync, statSync } from "node:fs";
-import { dirname } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { Failure } from "../base/failure.ts";
-import { childLogBytesMax } from "../base/limits.ts";
 import type { DurationMs } from "../base/units.ts";
+import { LogFile } from "./log-file.ts";
 
 /** What to run. */
 export type ChildCommand = {
@@ -37,7 +35,7 @@ export interface Child {
 
 /** Starts a child. Rejects with a Failure when the program cannot be started. */
 export async function startChild(command: ChildCommand, logFile: string): Promise<Child> {
-  const output = new ChildLog(logFile);
+  const output = new LogFile(logFile);
   const child = spawn(command.command, command.args, { detached: true, stdio: ["ignore", "pipe", "pipe"], env: command.environment });
   const exited = new Promise<ChildExit>((resolve) => { child.once("close", (code, signal) => { resolve({ code, signal }); }); });
   child.stdout.on("data", (chunk: Buffer) => { output.write(chunk); });
@@ -73,37 +71,4 @@ export async function stopChild(child: Child, options: { readonly clock: Clock; 
 export function describeExit({ code, signal }: ChildExit): string {
   if (signal !== null) return `was ended by ${signal}`;
   return `exited with code ${String(code)}`;
-}
-
-/** Output in one file that is replaced when it is full; the one before it stays beside it. */
-class ChildLog {
-  readonly #path: string;
-  #bytes: number;
-  #tail = "";
-
-  constructor(path: string) {
-    this.#path = path;
-    mkdirSync(dirname(path), { recursive: true });
-    this.#bytes = sizeOf(path);
-  }
-
-  write(chunk: Buffer): void {
-    if (this.#bytes + chunk.length > childLogBytesMax && this.#bytes > 0) {
-      renameSync(this.#path, `${this.#path}.1`);
-      this.#bytes = 0;
-    }
-    appendFileSync(this.#path, chunk);
-    this.#bytes += chunk.length;
-    this.#tail = (this.#tail + chunk.toString("utf8")).slice(-tailCharsMax);
-  }
-
-  lastLine(): string {
-    return this.#tail.trimEnd().split("\n").at(-1) ?? "";
-  }
-}
-
-const tailCharsMax = 2_000;
-
-function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

@@ -20,7 +20,7 @@ import { poolPlan, workersHash, type WorkerSurroundings } from "./worker-plan.ts
 
 /** What the operator says of a resource. */
 export type ResourceNotice =
-  /** A condition that is new, or whose status or reason is another one now. */
+  /** A condition that was looked at for the first time, or whose status or reason is another one now. */
   | { readonly kind: "condition_turned"; readonly condition: Condition }
   | { readonly kind: "event"; readonly event: ResourceEvent };
 
@@ -129,7 +129,8 @@ const refusedForLooking: Done = { kind: "failed", failure: new Failure("denied",
 function turnedConditions(before: readonly Condition[], after: readonly Condition[]): readonly Condition[] {
   return after.filter((condition) => {
     const had = before.find(({ type }) => type === condition.type);
-    return had?.status !== condition.status || had.reason !== condition.reason;
+    if (had === undefined) return condition.status !== "Unknown";
+    return had.status !== condition.status || had.reason !== condition.reason;
   });
 }
 

@@ -18,7 +18,7 @@ import { describeProblem } from "../resource/problems.ts";
 import { immutableChanges } from "../resource/rules.ts";
 import { statusSchema } from "../resource/status.ts";
 import { parseSpec, type Manifest } from "../resource/validate.ts";
-import { readResourceFile, type ResourceFile } from "./resource-file.ts";
+import { fileMissing, readResourceFile, type ResourceFile } from "./resource-file.ts";
 import { damaged, readJsonFile, readTextFile, writeJsonFile } from "./state-files.ts";
 
 /** What the file of the resource did. */
@@ -73,7 +73,7 @@ export class LocalResource {
     if (text === this.#text) return [];
     this.#text = text;
     const file: ResourceFile = text === undefined
-      ? { ok: false, problems: ["the file is not there: write it, or name another one with -f"] }
+      ? { ok: false, problems: [fileMissing] }
       : readResourceFile(text, this.#options.embeddedUrl);
     return file.ok ? this.#accept(file.manifest) : this.#refuse(file.problems);
   }

@@ -9,12 +9,22 @@ import { utf8 } from "../base/bytes.ts";
 import { resourceFileBytesMax } from "../base/limits.ts";
 import { parseManifest, type Manifest } from "../resource/validate.ts";
 import { describeProblem, type Problem } from "../resource/problems.ts";
+import { readTextFile } from "./state-files.ts";
 
 /** A file that was read. `usesEmbeddedServer` is true when it names no servers. */
 export type ResourceFile =
   | { readonly ok: true; readonly manifest: Manifest; readonly usesEmbeddedServer: boolean }
   /** Each line names the field and the remedy. */
   | { readonly ok: false; readonly problems: readonly string[] };
+
+/** Reads a file for checking only. */
+export function checkResourceFile(path: string): ResourceFile {
+  const text = readTextFile(path);
+  return text === undefined ? { ok: false, problems: [fileMissing] } : readResourceFile(text, "nats://127.0.0.1:4222");
+}
+
+/** The problem of a file that does not exist. */
+export const fileMissing = "the file is not there: write it, or name another one with -f";
 
 /** Reads the text of a file. `embeddedUrl` stands in for servers that the file does not name. */
 export function readResourceFile(text: string, embeddedUrl: string): ResourceFile {

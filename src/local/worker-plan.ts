@@ -53,6 +53,8 @@ function processLauncher(config: WorkerConfig, at: WorkerSurroundings): WorkerLa
       const environment = {
         ...at.command.environment,
         [workerConfigVariable]: workerConfigText({ ...config, healthPort }),
+        // Probes come from this machine alone.
+        DURABLE_TIMER_HEALTH_HOST: "127.0.0.1",
         [workerNameVariable]: `${at.namePrefix}-${slot}-${at.random.token(6)}`,
       };
       const child = await startChild({ ...at.command, environment }, join(at.logsFolder, `worker-${slot}.log`));
