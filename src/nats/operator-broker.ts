@@ -163,6 +163,8 @@ function proved(told: Told<{ readonly name: string; readonly config: ServerConfi
 
 function isDropped(sent: unknown, { field, answer }: { readonly field: string; readonly answer: unknown }): boolean {
   if (field === "pause_until") return answer === undefined;
+  // The server leaves the default out of its answer.
+  if (field === "persist_mode" && sent === "default") return false;
   return (sent === true || field === "persist_mode") && answer !== sent;
 }
 
