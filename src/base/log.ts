@@ -13,4 +13,5 @@ export interface Log {
   child(fields: LogFields): Log;
 }
 
+/** Variables of a log line; none of them is a payload or a secret. */
 export type LogFields = Readonly<Record<string, unknown>>;

@@ -8,6 +8,7 @@
 
 export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 
+/** Bounds of what is read: levels of nesting, and keys and elements all together. */
 export type JsonLimits = { readonly depthMax: number; readonly keyCountMax: number };
 
 export type JsonResult =

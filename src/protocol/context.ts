@@ -44,6 +44,7 @@ const lineageTooLong = { path: ["flow"], error: `and execution, node and edges t
 
 const version = z.literal(1, { error: "must be 1, the only version of this contract" });
 
+/** Context of a start. */
 export const startContextSchema = z
   .strictObject({
     v: version,
@@ -61,18 +62,25 @@ export const startContextSchema = z
 
 const feedbackShape = { v: version, ...lineageShape, generation: counter, fence: counter, snapshotHash: contentHash, payloadHash: contentHash };
 
+/** Context of a retry or complete. */
 export const feedbackContextSchema = z.strictObject(feedbackShape);
 
+/** Context of a fail. */
 export const failContextSchema = z.strictObject({
   ...feedbackShape,
   failure: z.strictObject({ code: text(failureCodeBytesMax), message: z.string().refine((value) => utf8(value).length <= failureMessageBytesMax, { error: `must be at most ${String(failureMessageBytesMax)} bytes of UTF-8` }) }),
 });
 
+/** Context of a resume. */
 export const resumeContextSchema = z.strictObject({ ...feedbackShape, startedAt: instant, dueAt: instant, elapsedAt: instant });
 
+/** A valid start context. */
 export type StartContext = z.infer<typeof startContextSchema>;
+/** A valid retry or complete context. */
 export type FeedbackContext = z.infer<typeof feedbackContextSchema>;
+/** A valid fail context. */
 export type FailContext = z.infer<typeof failContextSchema>;
+/** A valid resume context. */
 export type ResumeContext = z.infer<typeof resumeContextSchema>;
 
 /** A context, or the field that is wrong and what it should be. */

@@ -7,14 +7,18 @@ import type { ContentHash, FeedbackVerb } from "../timer/record.ts";
 
 const short = (hash: ContentHash): string => hash.slice("sha256:".length, "sha256:".length + 16);
 
+/** Id of a start. */
 export const startMessageId = (key: TimerKey, snapshotHash: ContentHash): string => `start:${key.ref}:${short(snapshotHash)}`;
 
+/** Id of a retry, complete or fail. */
 export const feedbackMessageId = (
   key: TimerKey,
   feedback: { readonly verb: FeedbackVerb; readonly generation: number; readonly fence: number; readonly receiptHash: ContentHash },
 ): string => `${feedback.verb}:${key.ref}:${String(feedback.generation)}:${String(feedback.fence)}:${short(feedback.receiptHash)}`;
 
+/** Id of a resume: the same for every copy of one generation. */
 export const resumeMessageId = (key: TimerKey, at: { readonly generation: number; readonly fence: number }): string =>
   `resume:${key.ref}:${String(at.generation)}:${String(at.fence)}`;
 
+/** Id of the archive record. */
 export const terminalMessageId = (key: TimerKey): string => `terminal:${key.ref}`;

@@ -7,6 +7,7 @@
 import type { TimerKey } from "../timer/identity.ts";
 import type { FeedbackVerb } from "../timer/record.ts";
 
+/** The bucket of live state. */
 export const bucketName = "DURABLE_TIMER_STATE";
 
 /** Stream names by their role. */
@@ -20,6 +21,7 @@ export const streamNames = {
   resumes: "DURABLE_TIMER_RESUMES",
 } as const;
 
+/** What a stream is for. */
 export type StreamRole = keyof typeof streamNames;
 
 /** Durable consumers by what they deliver. */
@@ -30,8 +32,10 @@ export const consumerNames = {
   resume: "NOTIFY_TRIGGERS_DURABLE_TIMER_RESUME",
 } as const;
 
+/** What a consumer delivers. */
 export type ConsumerRole = keyof typeof consumerNames;
 
+/** Subjects that senders publish to. */
 export const commandSubjects = {
   start: "durable_timer.commands.start.v1",
   retry: "durable_timer.commands.retry.v1",
@@ -39,10 +43,13 @@ export const commandSubjects = {
   fail: "durable_timer.commands.fail.v1",
 } as const;
 
+/** What a command asks for. */
 export type CommandVerb = keyof typeof commandSubjects;
 
+/** Verbs whose commands lie in FEEDBACK. */
 export const feedbackVerbs: readonly FeedbackVerb[] = ["retry", "complete", "fail"];
 
+/** The subject of every resume. */
 export const resumeSubject = "triggers.v2.durable_timer.resume.v1";
 
 /** Subject filters of the streams whose subjects name a timer. */
@@ -73,9 +80,13 @@ export const replyPrefixDefault = "_INBOX.durable_timer";
 /** Keys beside the timers' own in the state bucket. */
 export const leaseKeys = { owner: "l.owner", sweep: "l.sweep", sweepSummary: "l.sweep-summary" } as const;
 
+/** Where a snapshot lies. */
 export const snapshotSubject = (key: TimerKey): string => `durable_timer.snapshot.v1.${key.flow}.${key.ref}`;
+/** Where the archive record lies. */
 export const terminalSubject = (key: TimerKey): string => `durable_timer.terminal.v1.${key.flow}.${key.ref}`;
+/** Where the schedule lies until it fires. */
 export const scheduleSubject = (key: TimerKey): string => `durable_timer.schedule.v1.${key.flow}.${key.ref}`;
+/** Where a fired schedule puts its wake. */
 export const wakeSubject = (key: TimerKey): string => `durable_timer.wake.v1.${key.flow}.${key.ref}`;
 
 /** Where the context of a rejected command is kept; each slot keeps its last one. */

@@ -25,6 +25,7 @@ export const outcomeSchema = z.object({
   problem: z.string().optional(),
 });
 
+/** What became of a command, as it travels. */
 export type Outcome = z.infer<typeof outcomeSchema>;
 
 /** What a sender is told of a decided command. */
@@ -45,6 +46,7 @@ export function outcomeOfMalformed(code: MalformedCode, problem: string): Outcom
   return { v: 1, outcome: "rejected", code, problem };
 }
 
+/** The body of an outcome message. */
 export function encodeOutcome(outcome: Outcome): Uint8Array<ArrayBuffer> {
   return utf8(JSON.stringify(outcome));
 }

@@ -49,6 +49,7 @@ const recordSchema = z.discriminatedUnion("phase", [
   }),
 ]);
 
+/** A record, or what keeps it from being read. */
 export type RecordResult =
   | { readonly ok: true; readonly record: TimerRecord }
   | { readonly ok: false; readonly problem: string };

@@ -25,6 +25,7 @@ export type Resume = {
   readonly body: Uint8Array;
 };
 
+/** A resume, or what is wrong with the message. */
 export type ResumeResult = { readonly ok: true; readonly resume: Resume } | { readonly ok: false; readonly problem: string };
 
 /** The context header of the resume that an elapsed record owes. */

@@ -3,6 +3,7 @@ import type { DurationMs, EpochMs } from "../base/units.ts";
 import type { Lineage } from "./identity.ts";
 import type { ContentHash, FailureCause, FeedbackVerb } from "./record.ts";
 
+/** For how long, or until when; instants are on the broker's clock. */
 export type Wait =
   | { readonly kind: "delay"; readonly delayMs: DurationMs }
   | { readonly kind: "due"; readonly dueAtMs: EpochMs };
@@ -34,6 +35,8 @@ export type FeedbackInput = {
   readonly receivedAtMs: EpochMs;
 };
 
+/** A fired schedule, with the generation and fence that armed it. */
 export type WakeInput = { readonly kind: "wake"; readonly generation: number; readonly fence: number };
 
+/** Anything that can happen to a timer. */
 export type TimerInput = StartInput | FeedbackInput | WakeInput;

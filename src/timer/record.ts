@@ -10,6 +10,7 @@ import type { Lineage } from "./identity.ts";
 /** `sha256:` and 64 lower-case hexadecimal characters. */
 export type ContentHash = `sha256:${string}`;
 
+/** What a flow's owner may say of an elapsed timer. */
 export type FeedbackVerb = "retry" | "complete" | "fail";
 
 /** The last feedback that changed the record; recognises its second copy. Wakes keep it. */
@@ -21,6 +22,7 @@ export type Receipt = {
   readonly hash: ContentHash;
 };
 
+/** Why a timer failed, in its owner's words or in ours. */
 export type FailureCause = { readonly code: string; readonly message: string };
 
 /** What every phase has. */
@@ -64,6 +66,7 @@ export type TerminalRecord = RecordBase & {
   readonly elapsedAtMs?: EpochMs;
 };
 
+/** A timer in any phase. */
 export type TimerRecord = WaitingRecord | ElapsedRecord | TerminalRecord;
 
 /** How input that names a generation and fence relates to a record. */

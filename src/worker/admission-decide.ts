@@ -11,6 +11,7 @@
 import type { AdmissionReason } from "./metrics.ts";
 import type { StreamUsage, Usage } from "./ports.ts";
 
+/** Where starts close and where they open again, in percent of what may be used. */
 export type AdmissionLimits = { readonly closePercent: number; readonly reopenPercent: number };
 
 export type AdmissionState = {

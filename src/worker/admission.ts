@@ -13,6 +13,7 @@ import { decideAdmission, initialAdmission, type AdmissionLimits, type Admission
 import type { WorkerMetrics } from "./metrics.ts";
 import type { CapacityProbe } from "./ports.ts";
 
+/** What admission is made of. */
 export type AdmissionOptions = {
   readonly capacity: CapacityProbe;
   readonly limits: AdmissionLimits;
@@ -21,6 +22,7 @@ export type AdmissionOptions = {
   readonly metrics: WorkerMetrics;
 };
 
+/** Knows whether starts may be taken, and lets those who wait know. */
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #waiters = new WaiterList<true>();

@@ -6,6 +6,7 @@ import type { MonotonicMs } from "../base/units.ts";
 
 type Entry<T> = { readonly readyAtMs: MonotonicMs; readonly item: T };
 
+/** Items ordered by the instant at which they become ready. */
 export class DelayQueue<T> {
   #heap: Entry<T>[] = [];
 

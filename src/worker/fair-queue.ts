@@ -7,8 +7,10 @@
  */
 import type { TimerKey } from "../timer/identity.ts";
 
+/** What the queue needs to know of an item. */
 export type Queued = { readonly key: TimerKey; readonly bytes: number };
 
+/** Ready items, taken turn by turn from each flow. */
 export class FairQueue<T extends Queued> {
   readonly #flows = new Map<string, T[]>();
   readonly #out = new Set<string>();

@@ -10,6 +10,7 @@ import type { DurationMs, MonotonicMs } from "../base/units.ts";
 import { describeFailure } from "../base/failure.ts";
 import type { TopologyFinding } from "./ports.ts";
 
+/** Where a worker is between its first look and its end. */
 export type LifecyclePhase = "starting" | "serving" | "draining" | "stopped";
 
 export type LifecycleState = {
@@ -18,11 +19,13 @@ export type LifecycleState = {
   readonly problems: readonly string[];
 };
 
+/** What moves a worker from phase to phase. */
 export type LifecycleEvent =
   | { readonly kind: "topology_checked"; readonly finding: TopologyFinding }
   | { readonly kind: "stop_requested" }
   | { readonly kind: "drained" };
 
+/** A worker that has seen nothing yet. */
 export const initialLifecycle: LifecycleState = { phase: "starting", problems: ["the broker was not asked yet"] };
 
 /** The next state; events that mean nothing in a phase change nothing. */

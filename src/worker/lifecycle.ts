@@ -13,8 +13,10 @@ import { backoffMs } from "../concurrency/backoff.ts";
 import { advance, initialLifecycle, type LifecycleEvent, type LifecyclePhase, type LifecycleState } from "./lifecycle-state.ts";
 import type { Source, TopologyFinding, TopologyProbe } from "./ports.ts";
 
+/** What a lifecycle is made of. */
 export type LifecycleOptions = { readonly topology: TopologyProbe; readonly clock: Clock; readonly log: Log };
 
+/** What a worker learns from a topology that it can use. */
 export type UsableTopology = Extract<TopologyFinding, { kind: "usable" }>;
 
 /** Something that ends in order: takes no more, finishes what it can within the grace, hands back the rest. */
@@ -28,6 +30,7 @@ export type DrainOptions = {
   readonly hurry: AbortSignal;
 };
 
+/** A worker's phase, and its orderly beginning and end. */
 export class Lifecycle {
   readonly #options: LifecycleOptions;
   #state: LifecycleState = initialLifecycle;

@@ -66,6 +66,7 @@ export type ArmItem = {
   readonly expected?: number;
 };
 
+/** What lies on a timer's schedule and wake subjects. */
 export type ArmedLook =
   | { readonly kind: "seen"; readonly schedule?: Armed; readonly wake?: Armed }
   | { readonly kind: "failed"; readonly failure: Failure };
@@ -108,6 +109,7 @@ export interface Delivery {
   terminate(reason: string): boolean;
 }
 
+/** The sources of a worker, each with a loop of its own. */
 export type SourceName = "start" | "feedback" | "wake";
 
 export interface Source {
@@ -149,8 +151,10 @@ export interface BrokerClock {
   refresh(): Promise<void>;
 }
 
+/** What a stream holds of what it may hold. */
 export type StreamUsage = { readonly messages: number; readonly bytes: number; readonly bytesMax?: number };
 
+/** What admission looks at. */
 export type Usage = {
   readonly state: StreamUsage;
   readonly snapshots: StreamUsage;
@@ -172,6 +176,7 @@ export type TopologyFinding =
   | { readonly kind: "unusable"; readonly problems: readonly string[] }
   | { readonly kind: "unreachable"; readonly failure: Failure };
 
+/** Looks whether everything a worker needs is there. */
 export interface TopologyProbe {
   check(): Promise<TopologyFinding>;
 }

@@ -43,6 +43,7 @@ export type StepResult =
   /** What is stored for this timer contradicts itself; it is set aside and reported. */
   | { readonly kind: "corrupt"; readonly problem: string };
 
+/** What a step needs besides its works. */
 export type StepContext = {
   readonly ports: Pick<WorkerPorts, "state" | "snapshots" | "schedules" | "resumes" | "archive" | "clock">;
   readonly clock: Clock;

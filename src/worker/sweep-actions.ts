@@ -19,17 +19,20 @@ import type { SweepDecision } from "./sweep-decide.ts";
 /** One record as it was walked over. */
 export type SweptRecord = { readonly key: TimerKey; readonly revision: number; readonly record: TimerRecord };
 
+/** A record that needs something done. */
 export type Repair = SweptRecord & { readonly decision: Exclude<SweepDecision, { kind: "leave" | "suspect" }> };
 
 /** A waiting record whose schedule does not fire. */
 export type StuckRecord = SweptRecord & { readonly record: WaitingRecord; readonly sequence: number };
 
+/** What carrying out repairs needs. */
 export type ActionContext = {
   readonly ports: Pick<WorkerPorts, "state" | "snapshots" | "schedules" | "resumes" | "archive">;
   readonly clock: Clock;
   readonly sha256: Sha256;
 };
 
+/** What came of a repair. */
 export type ActionResult = { readonly action: SweepAction; readonly problem?: string };
 
 /** Repairs records of different timers; one result per repair, in order. */

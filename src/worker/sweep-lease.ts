@@ -12,10 +12,13 @@ import type { MonotonicMs } from "../base/units.ts";
 import { leaseKeys } from "../protocol/names.ts";
 import type { NotesStore, ReadOutcome } from "./ports.ts";
 
+/** What the lease is made of. */
 export type LeaseOptions = { readonly notes: NotesStore; readonly clock: Clock; readonly workerId: string };
 
+/** What came of trying to take the lease. */
 export type LeaseAttempt = "taken" | "held" | "failed";
 
+/** One worker at a time sweeps; this is how they agree. */
 export class SweepLease {
   readonly #options: LeaseOptions;
   #writeCount = 0;

@@ -18,6 +18,7 @@ import { decideSweep, needsOf, stuckOf, type Evidence, type SweepNeeds, type Swe
 import { owedSince, type SweepSummary } from "./sweep-summary.ts";
 import { SweepTally } from "./sweep-tally.ts";
 
+/** What one pass over the state needs. */
 export type PassContext = ActionContext & {
   readonly ports: ActionContext["ports"] & Pick<WorkerPorts, "clock" | "walk">;
   readonly log: Log;
@@ -36,6 +37,7 @@ export type PassOptions = {
   readonly keepLease: () => Promise<boolean>;
 };
 
+/** What one pass found and did. */
 export type PassResult =
   | { readonly kind: "walked"; readonly summary: SweepSummary; readonly tally: SweepTally }
   | { readonly kind: "interrupted" }

@@ -22,6 +22,7 @@ export type SweepSummary = TimerCounts & {
   readonly owedSinceMs?: EpochMs;
 };
 
+/** The text of a summary as it is stored. */
 export function encodeSummary(summary: SweepSummary): string {
   return JSON.stringify({ v: 1, ...summary });
 }

@@ -6,6 +6,7 @@ import type { SweepAction, TimerCounts } from "./metrics.ts";
 import type { WalkedRecord } from "./ports.ts";
 import { isOverdue, type SweepView } from "./sweep-decide.ts";
 
+/** Counts of one pass, on their way to metrics and summary. */
 export class SweepTally {
   readonly #actions = new Map<SweepAction, number>();
   #waiting = 0;

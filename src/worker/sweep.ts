@@ -45,6 +45,7 @@ type Want = { readonly reason: Reason; readonly sinceMs: EpochMs; isCounted: boo
 
 type StoredSummary = { readonly revision: number; readonly summary?: SweepSummary };
 
+/** Sweeps at start-up, at its interval, and when asked. */
 export class Sweeper {
   readonly #options: SweeperOptions;
   readonly #lease: SweepLease;

@@ -19,6 +19,7 @@ import type { SourceName, WorkerPorts } from "./ports.ts";
 import type { WorkerSettings } from "./settings.ts";
 import { Sweeper } from "./sweep.ts";
 
+/** What a worker is made of. */
 export type WorkerOptions = {
   readonly ports: WorkerPorts;
   readonly settings: WorkerSettings;
@@ -29,6 +30,7 @@ export type WorkerOptions = {
   readonly metrics: WorkerMetrics;
 };
 
+/** The whole worker, from its first look at the topology to its last acknowledgement. */
 export class Worker {
   readonly #options: WorkerOptions;
   readonly #lifecycle: Lifecycle;

@@ -29,6 +29,7 @@ export type WriteResult =
   /** What is stored contradicts itself; this timer is set aside, others go on. */
   | { readonly kind: "corrupt"; readonly at: Write; readonly problem: string };
 
+/** What the stages need besides jobs. */
 export type WriteContext = {
   readonly ports: Pick<WorkerPorts, "snapshots" | "state" | "schedules" | "resumes" | "archive">;
   readonly clock: Clock;
