@@ -68,15 +68,12 @@ export function compareConsumer(
 
 /**
  * `persist_mode` cannot change on an existing stream. With one replica a SCHEDULES stream that is not asynchronous is only
- * slower, so it stays as it is; with more replicas an asynchronous one is refused by servers, which is a migration.
+ * slower, so it stays as it is. The other way round servers refuse the replicas, and the difference is reported.
  */
 function toleratingPersistence(wanted: StreamSpec, actual: ServerConfig): StreamSpec {
-  if (wanted.role !== "schedules") return wanted;
-  const wantsAsync = wanted.config["persist_mode"] === "async";
-  const isAsync = actual["persist_mode"] === "async";
-  if (wantsAsync === isAsync) return wanted;
+  const isSlowerOnly = wanted.config["persist_mode"] === "async" && actual["persist_mode"] !== "async";
+  if (!isSlowerOnly) return wanted;
   const { persist_mode: _persistence, ...rest } = wanted.config;
-  if (!wantsAsync) return { ...wanted, config: { ...rest, persist_mode: undefined } };
   return { ...wanted, config: { ...rest, allow_atomic: true } };
 }
 
