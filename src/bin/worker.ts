@@ -17,6 +17,9 @@ import { topologyRules } from "../topology/requirements.ts";
 import { Worker } from "../worker/worker.ts";
 import { stopSignals } from "./signals.ts";
 
+/** Before the call: what follows it is not initialised yet while it runs. */
+const brokerCloseMsMax = 3_000 as DurationMs;
+
 await main();
 
 async function main(): Promise<void> {
@@ -89,5 +92,3 @@ function watchBroker({ broker, log, metrics, worker }: Watched): void {
     }
   });
 }
-
-const brokerCloseMsMax = 3_000 as DurationMs;
