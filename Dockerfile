@@ -35,9 +35,9 @@ LABEL org.opencontainers.image.title="durable-timer" \
       org.opencontainers.image.description="Durable timers on NATS JetStream: operator, worker and command line" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY package.json LICENSE /opt/durable-timer/
-COPY --from=bundles / /opt/durable-timer/bin/
+COPY --from=bundles / /opt/durable-timer/dist/bin/
 # Programs are found by their names in this folder. Nothing is ever written: the root may be mounted read-only.
-WORKDIR /opt/durable-timer/bin
+WORKDIR /opt/durable-timer/dist/bin
 ENV NODE_ENV=production
 # A number, which is what runAsNonRoot can check. The charts run it as the same user.
 USER 65532:65532
