@@ -118,8 +118,6 @@ export const ackExtendIntervalMs = ms(10_000);
 export const decisionAgeMsMax = ms(30_000);
 /** Second look of a leader at input newer than the record. */
 export const newerInputRecheckMs = ms(2_000);
-/** Smallest distance of a re-armed schedule from now. */
-export const rearmFloorMs = ms(1_000);
 /** Rounds of read, decide, write for one message before it is handed back. */
 export const settleRoundsMax = 5;
 /** Delay before a message handed back is delivered again. */
@@ -130,8 +128,6 @@ export const wakesHeldMax = 2_000;
 export const rejectedSlotCount = 256;
 /** Contexts of rejected commands on their way to their slots; beyond, they are dropped. */
 export const rejectedInFlightMax = 64;
-/** Share of a worker's look-ahead that one flow may take, in percent. */
-export const flowSharePercentMax = 50;
 
 // --- A worker's life -------------------------------------------------------------------------------------------
 
@@ -157,6 +153,8 @@ export const admissionUsageAgeMsMax = ms(10_000);
 export const sweepPullSizeMax = 5_000;
 /** Records examined together against schedules and wakes. */
 export const sweepProbeSizeMax = 256;
+/** Pause after each portion of the walk, in which whatever else the process has to do gets its turn. */
+export const sweepPauseMs = ms(1);
 /** Stuck schedules published again in one sweep. */
 export const sweepRepublishCountMax = 1_000;
 /** Time between the two looks which make an overdue schedule stuck. */
