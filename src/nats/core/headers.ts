@@ -7,7 +7,6 @@
  */
 import type { MsgHdrs } from "@nats-io/transport-node";
 import { assert } from "../../base/assert.ts";
-import { utf8 } from "../../base/bytes.ts";
 import type { MessageHeaders } from "../../protocol/message.ts";
 
 export type HeaderList = readonly (readonly [name: string, value: string])[];
@@ -19,13 +18,14 @@ export function outgoingHeaders(list: HeaderList): MsgHdrs {
 }
 
 /** The bytes between subject and body. */
-export function encodeHeaders(list: HeaderList): Uint8Array<ArrayBuffer> {
+export function encodeHeaders(list: HeaderList): Uint8Array {
   let text = "NATS/1.0\r\n";
   for (const [name, value] of list) {
     assert(!lineBreak.test(value), "a header value on one line");
     text += `${name}: ${value}\r\n`;
   }
-  return utf8(`${text}\r\n`);
+  // Several times faster than a TextEncoder for texts of this size.
+  return Buffer.from(`${text}\r\n`, "utf8");
 }
 
 const lineBreak = /[\r\n]/;
