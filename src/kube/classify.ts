@@ -1,5 +1,6 @@
 /**
- * What the API server answers, as a Failure. By HTTP status and the API's own `reason`, never by the text of a message.
+ * What the API server answers, as a Failure. By HTTP status and the API's own `reason`, not by the text of a message; the one
+ * exception is an applied object of the wrong shape, which is answered (seen on 1.35) as 500 without any reason.
  *
  * A missing or foreign object is a `conflict`: what was read before is no longer so, and the next pass will see it.
  */
@@ -40,6 +41,7 @@ type FailureClass = { readonly kind: FailureKind; readonly code: FailureCode };
 
 function classOf({ httpStatus, body }: ApiRefusal): FailureClass {
   if (body.reason === "AlreadyExists") return { kind: "conflict", code: "CLUSTER_EXISTS" };
+  if (httpStatus === 500 && body.reason === undefined && wrongShape.test(body.message ?? "")) return { kind: "invalid", code: "CLUSTER_INVALID" };
   const known = byStatus[httpStatus];
   if (known !== undefined) return known;
   return httpStatus >= 500 ? { kind: "transient", code: "CLUSTER_UNREACHABLE" } : { kind: "invalid", code: "CLUSTER_INVALID" };
@@ -53,6 +55,8 @@ const byStatus: Readonly<Record<number, FailureClass>> = {
   410: { kind: "conflict", code: "CLUSTER_GONE" },
   429: { kind: "transient", code: "CLUSTER_OVERLOADED" },
 };
+
+const wrongShape = /^failed to create typed patch object /;
 
 /** Messages embed whole objects now and then; a condition must not. */
 const messageCharsMax = 2_048;

@@ -42,6 +42,9 @@ export type ObjectList<T> = {
 /** A kind of object at the API server. */
 export type ApiResource = { readonly group: string; readonly version: string; readonly plural: string };
 
+/** Under this name the API server records what the operator applies. It may never change: fields would get a second owner. */
+export const fieldManager = "durable-timer-operator";
+
 export const durableTimers: ApiResource = { group: apiGroup, version: apiVersionName, plural: resourceNames.plural };
 export const deployments: ApiResource = { group: "apps", version: "v1", plural: "deployments" };
 export const podDisruptionBudgets: ApiResource = { group: "policy", version: "v1", plural: "poddisruptionbudgets" };

@@ -20,6 +20,11 @@ test.each(rows)("$httpStatus $reason is $code", ({ httpStatus, reason, kind, cod
   expect({ kind: failure.kind, code: failure.code }, because).toEqual({ kind, code });
 });
 
+test("an applied object of the wrong shape is invalid, although it is answered as an internal error", () => {
+  const message = "failed to create typed patch object (n/x; apps/v1, Kind=Deployment): .spec.x: field not declared in schema";
+  expect(failureOfRefusal("PATCH /x", { httpStatus: 500, body: { message } })).toMatchObject({ kind: "invalid", code: "CLUSTER_INVALID" });
+});
+
 test("a failure keeps the server's words as its cause and never repeats them", () => {
   const failure = failureOfRefusal("PATCH /apis/apps/v1/x", { httpStatus: 422, body: { reason: "Invalid", message: "spec.replicas: must not be negative" } });
   expect(failure.message).toBe("PATCH /apis/apps/v1/x");
