@@ -1,7 +1,7 @@
 /**
  * Real NATS servers for tests: one, or a cluster of three, with JetStream on a temporary store.
  *
- * S1 Everything listens on loopback, on ports outside of the range that the kernel gives to outgoing connections: a
+ * S1 Everything listens on loopback, or on the one address given, on ports outside of the range that the kernel gives to outgoing connections: a
  *    restarted server finds its ports free.
  * S2 Whoever starts servers stops them (`await using`, or `stop`); what is left when the process exits is killed there.
  * S3 Only processes started here are ever signalled, each by its own handle.
@@ -18,6 +18,8 @@ export type ServerVersion = "recommended" | "floor";
 export type ServersOptions = {
   readonly version?: ServerVersion;
   readonly count?: 1 | 3;
+  /** The address of clients and monitoring, which must be this machine's own; 127.0.0.1 by default. Pods cannot reach that. */
+  readonly host?: string;
   /** `always` makes every acknowledgement mean "on disk"; default `2m`, the server's own. */
   readonly syncInterval?: string;
   readonly maxPayload?: number;
@@ -71,7 +73,7 @@ export function serverBinary(version: ServerVersion): string {
 export async function startServers(options: ServersOptions = {}): Promise<NatsServers> {
   const version = options.version ?? "recommended";
   const baseDir = mkdtempSync(join(tmpdir(), "durable-timer-nats-"));
-  const ports = await Promise.all(Array.from({ length: options.count ?? 1 }, freePorts));
+  const ports = await Promise.all(Array.from({ length: options.count ?? 1 }, () => freePorts(hostOf(options))));
   const plans = ports.map((own, index) => ({ own, index, all: ports, baseDir, options }));
   const servers = plans.map((plan) => new ServerProcess(serverBinary(version), plan));
   const stop = async (): Promise<void> => {
@@ -118,8 +120,8 @@ class ServerProcess implements NatsServer {
 
   constructor(binary: string, plan: Plan) {
     this.name = `n${String(plan.index + 1)}`;
-    this.url = `nats://127.0.0.1:${String(plan.own.client)}`;
-    this.monitoringUrl = `http://127.0.0.1:${String(plan.own.monitoring)}`;
+    this.url = `nats://${hostOf(plan.options)}:${String(plan.own.client)}`;
+    this.monitoringUrl = `http://${hostOf(plan.options)}:${String(plan.own.monitoring)}`;
     this.storeDir = join(plan.baseDir, this.name);
     this.#binary = binary;
     this.#configPath = join(plan.baseDir, `${this.name}.conf`);
@@ -202,8 +204,8 @@ function configText(name: string, storeDir: string, { own, all, options }: Plan)
   const routes = all.map(({ route }) => `nats-route://127.0.0.1:${String(route)}`).join(", ");
   const lines = [
     `server_name: ${name}`,
-    `listen: 127.0.0.1:${String(own.client)}`,
-    `http: 127.0.0.1:${String(own.monitoring)}`,
+    `listen: ${hostOf(options)}:${String(own.client)}`,
+    `http: ${hostOf(options)}:${String(own.monitoring)}`,
     `jetstream {`,
     `  store_dir: "${storeDir}"`,
     `  max_file_store: ${String(maxFileStore ?? 20 * 2 ** 30)}`,
@@ -220,15 +222,19 @@ function configText(name: string, storeDir: string, { own, all, options }: Plan)
   return lines.join("\n");
 }
 
-async function freePorts(): Promise<Ports> {
-  return { client: await freePort(), monitoring: await freePort(), route: await freePort() };
+function hostOf({ host }: ServersOptions): string {
+  return host ?? "127.0.0.1";
+}
+
+async function freePorts(host: string): Promise<Ports> {
+  return { client: await freePort(host), monitoring: await freePort(host), route: await freePort("127.0.0.1") };
 }
 
 /** A free port below the kernel's range for outgoing connections, never handed out twice by this process. */
-async function freePort(): Promise<number> {
+async function freePort(host: string): Promise<number> {
   for (let attempt = 0; attempt < 1_000; attempt += 1) {
     const port = portMin + Math.floor(Math.random() * (portMax - portMin));
-    if (!handedOut.has(port) && (await canListen(port))) {
+    if (!handedOut.has(port) && (await canListen(host, port))) {
       handedOut.add(port);
       return port;
     }
@@ -240,11 +246,11 @@ const portMin = 20_000;
 const portMax = 32_000;
 const handedOut = new Set<number>();
 
-function canListen(port: number): Promise<boolean> {
+function canListen(host: string, port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const probe = createServer();
     probe.once("error", () => resolve(false));
-    probe.listen(port, "127.0.0.1", () => probe.close(() => resolve(true)));
+    probe.listen(port, host, () => probe.close(() => resolve(true)));
   });
 }
 

@@ -18,6 +18,8 @@ export type ImageBuild = {
   /** The full name: `localhost/durable-timer:dev`. */
   readonly tag: string;
   readonly buildArgs?: Readonly<Record<string, string>>;
+  /** Folders that COPY --from sees under a name, in place of a stage of that name. */
+  readonly contexts?: Readonly<Record<string, string>>;
 };
 
 /** Builds an image and returns the path of its archive, which replaces an earlier one. */
@@ -32,9 +34,10 @@ export async function buildImage(build: ImageBuild): Promise<string> {
 }
 
 async function buildIntoStore(build: ImageBuild): Promise<void> {
-  const args = Object.entries(build.buildArgs ?? {}).flatMap(([name, value]) => ["--build-arg", `${name}=${value}`]);
+  const buildArgs = Object.entries(build.buildArgs ?? {}).flatMap(([name, value]) => ["--build-arg", `${name}=${value}`]);
+  const contexts = Object.entries(build.contexts ?? {}).flatMap(([name, dir]) => ["--build-context", `${name}=${dir}`]);
   await buildah([
-    ...["bud", "--isolation=chroot", "--pull=never", "--tag", build.tag, ...args],
+    ...["bud", "--isolation=chroot", "--pull=never", "--tag", build.tag, ...buildArgs, ...contexts],
     ...["--file", build.dockerfile, build.contextDir ?? dirname(build.dockerfile)],
   ]);
 }
