@@ -45,7 +45,6 @@ export class SweepLease {
     if (this.#heldRevision === undefined) return false;
     if (this.#options.clock.monotonicMs() - this.#writtenAtMs < sweepLeaseMs / 3) return true;
     const attempt = await this.#write("held", this.#heldRevision);
-    if (attempt === "held") this.#heldRevision = undefined;
     // Not knowing is no reason to stop: the next extension tells, and two sweeps at once do no harm.
     return attempt !== "held";
   }

@@ -2,13 +2,14 @@
  * One sweep over the state: walks all records once, looks closer at those that need it, and carries on what nobody
  * else will.
  *
- * V1 It goes through the records in small portions, one after the other, so that live traffic keeps its share.
+ * V1 It goes through the records in small portions, one after the other with a pause between them, so that live traffic
+ *    keeps its share of the broker and of this process.
  * V2 The order of looks is schedule, wake, record. A record that changed since it was walked over is left alone.
  * V3 A walk that did not see everything gives no summary: the next sweep must not take it for a complete one.
  */
 import { present } from "../base/assert.ts";
 import { Failure, failureIn } from "../base/failure.ts";
-import { sweepProbeSizeMax, sweepReportCountMax, sweepRepublishCountMax, sweepStuckRecheckMs, sweepSuspectCountMax } from "../base/limits.ts";
+import { sweepPauseMs, sweepProbeSizeMax, sweepReportCountMax, sweepRepublishCountMax, sweepStuckRecheckMs, sweepSuspectCountMax } from "../base/limits.ts";
 import type { Log } from "../base/log.ts";
 import { later, type DurationMs, type EpochMs } from "../base/units.ts";
 import type { WorkerMetrics } from "./metrics.ts";
@@ -71,12 +72,12 @@ class SweepPass {
   }
 
   async run(): Promise<PassResult> {
-    const { signal, beganAtMs, schedules, keepLease } = this.#options;
+    const { signal, beganAtMs, schedules } = this.#options;
     const startedAtMs = this.#context.clock.monotonicMs();
     for await (const batch of this.#context.ports.walk.walk(signal)) {
       if (!await this.#sweepBatch(batch, startedAtMs)) return { kind: "interrupted" };
+      await this.#context.clock.sleep(sweepPauseMs, signal);
     }
-    if (signal.aborted || !await keepLease()) return { kind: "interrupted" };
     const durationMs = Math.round(this.#context.clock.monotonicMs() - startedAtMs) as DurationMs;
     await this.#lookAgain();
     if (signal.aborted) return { kind: "interrupted" };

@@ -4,14 +4,14 @@ import {
   duplicateWindowMs, sweepBreakMarginMs, sweepLeaseMs, sweepObserveMs, sweepReportCountMax, sweepRepublishCountMax, sweepRetryMsMin, sweepStuckRecheckMs,
   sweepSuspectCountMax, sweepTickMs, stateMarkerTtlMs, sweepProbeSizeMax, wakeLeadMs,
 } from "../../src/base/limits.ts";
-import type { EpochMs } from "../../src/base/units.ts";
+import { later, type EpochMs } from "../../src/base/units.ts";
 import { leaseKeys } from "../../src/protocol/names.ts";
 import { encodeRecord } from "../../src/protocol/record-codec.ts";
 import { seededRandom } from "../../src/system/random.ts";
 import { systemSha256 } from "../../src/system/sha256.ts";
 import type { TimerRecord } from "../../src/timer/record.ts";
 import { Sweeper } from "../../src/worker/sweep.ts";
-import { decodeSummary } from "../../src/worker/sweep-summary.ts";
+import { decodeSummary, encodeSummary } from "../../src/worker/sweep-summary.ts";
 import { SteppedClock } from "../fakes/clock.ts";
 import { FakeLog } from "../fakes/log.ts";
 import { elapsedRecord, ms, terminalRecord, testTimer, waitingRecord, type TestTimer } from "../fakes/timers.ts";
@@ -227,6 +227,19 @@ describe("a schedule that does not fire", () => {
     expect(world.broker.stuck.has(nameOf(timers[1]?.key ?? { flow: "", ref: "" }))).toBe(false);
   });
 
+  test("is left when its wake is there after all", async () => {
+    await using world = new World();
+    const timer = world.put(testTimer(1), waitingRecord(testTimer(1)));
+    await world.armStuck([timer]);
+    await world.clock.advance(60_000 + graceMs + 1);
+    const { metrics } = world.start("w1");
+    await world.clock.advance(sweepStuckRecheckMs - 1);
+    world.broker.addWake({ key: timer.key, generation: 0, fence: 1, dueAtMs: waitingRecord(timer).dueAtMs });
+    await world.clock.advance(oneSweepMs);
+    expect(metrics.count("sweep republished")).toBe(0);
+    expect(metrics.sweeps).toEqual(["completed"]);
+  });
+
   test("is published again in bounded numbers", async () => {
     await using world = new World();
     const timers = many(sweepRepublishCountMax + 20).map((timer) => world.put(timer, waitingRecord(timer)));
@@ -329,6 +342,44 @@ describe("a break of SCHEDULES", () => {
   });
 });
 
+describe("debts of a break", () => {
+  test("are taken over by whichever worker comes first", async () => {
+    await using world = new World();
+    world.put(testTimer(1), elapsedRecord(testTimer(1)));
+    world.broker.faults.failAll("resumes.publish");
+    const [first, second] = [world.start("w1"), world.start("w2")];
+    await world.clock.advance(1_000);
+    expect(first.metrics.sweeps).toEqual(["incomplete"]);
+    world.broker.faults.heal();
+    await world.clock.advance(sweepTickMs);
+    expect(second.metrics.sweeps).toEqual(["held_by_another", "completed"]);
+    expect(world.broker.resumes).toHaveLength(1);
+  });
+});
+
+describe("a summary after failures", () => {
+  test("owes nothing when only schedules could not be armed", async () => {
+    await using world = new World();
+    world.put(testTimer(1), waitingRecord(testTimer(1)));
+    world.broker.faults.failAll("schedules.arm");
+    expect((await world.sweep()).sweeps).toEqual(["incomplete"]);
+    expect(world.summary()).toMatchObject({ waiting: 1 });
+    expect(world.summary()?.owedSinceMs).toBeUndefined();
+  });
+
+  test("of another life of SCHEDULES does not satisfy, however fresh it is", async () => {
+    await using world = new World();
+    await world.settleFirst();
+    const stored = world.broker.notes.get(leaseKeys.sweepSummary);
+    const summary = world.summary();
+    await world.clock.advance(60_000);
+    if (stored === undefined || summary === undefined) throw new Error("no summary to change");
+    const text = encodeSummary({ ...summary, beganAtMs: later(world.clock.nowMs(), ms(5_000)), schedules: { ...summary.schedules, incarnation: "another" } });
+    world.broker.notes.set(leaseKeys.sweepSummary, { ...stored, text });
+    expect((await world.sweep()).sweeps).toEqual(["completed"]);
+  });
+});
+
 describe("ends that were half done", () => {
   test("a terminal record is archived with exactly its bytes, unscheduled and removed", async () => {
     await using world = new World();
@@ -422,6 +473,18 @@ describe("ends that were half done", () => {
     await world.sweep("w2");
     expect(readCount).toBe(1);
   });
+
+  test("an archive that could not be asked is asked by the next sweep", async () => {
+    await using world = new World();
+    const timer = testTimer(1, { delayMs: 3_600_000 });
+    world.broker.archive.set(timer.key, encodeRecord(terminalRecord(timer)));
+    world.put(timer, waitingRecord(timer));
+    await world.clock.advance(stateMarkerTtlMs);
+    world.broker.faults.failAll("archive.read");
+    expect((await world.sweep("w1")).sweeps).toEqual(["incomplete"]);
+    world.broker.faults.heal();
+    expect((await world.sweep("w2")).count("sweep removed")).toBe(1);
+  });
 });
 
 describe("records that cannot be read", () => {
@@ -495,6 +558,33 @@ describe("who sweeps, and when", () => {
     expect(metrics.sweeps).toEqual(["interrupted"]);
     expect(world.armed(timer)).toBeUndefined();
     expect(world.summary()).toBeUndefined();
+    // The other's sweep began before ours was interrupted, and after it was wanted: it will do.
+    world.broker.ports.walk.walk = walk;
+    await world.sweep("other");
+    await world.clock.advance(60_000);
+    expect(metrics.sweeps).toEqual(["interrupted"]);
+    expect(world.armed(timer)).toBeDefined();
+  });
+
+  test("a sweep that another worker finished just before the lease was free is not repeated", async () => {
+    await using world = new World();
+    await world.settleFirst();
+    const stored = world.broker.notes.get(leaseKeys.sweepSummary);
+    const summary = world.summary();
+    const read = world.broker.ports.notes.read.bind(world.broker.ports.notes);
+    let readCount = 0;
+    world.broker.ports.notes.read = async (name) => {
+      const outcome = await read(name);
+      readCount += Number(name === leaseKeys.sweepSummary);
+      if (readCount === 1 && stored !== undefined && summary !== undefined) {
+        world.broker.notes.set(leaseKeys.sweepSummary, { ...stored, text: encodeSummary({ ...summary, beganAtMs: world.clock.nowMs() }) });
+      }
+      return outcome;
+    };
+    await world.clock.advance(10_000);
+    const metrics = await world.sweep("w1");
+    expect(metrics.sweeps).toEqual([]);
+    expect(metrics.found).toMatchObject({ waiting: 0 });
   });
 
   test("a walk that the broker cut short leaves no summary, and is repeated", async () => {
