@@ -41,7 +41,6 @@ class Connection implements BrokerConnection {
   readonly #listeners = new Set<(event: BrokerEvent) => void>();
   readonly #sessionListeners = new Set<(session: Session) => void>();
   readonly #closing = new AbortController();
-  readonly #dialling: Promise<void>;
   #client: NatsConnection | undefined;
   #session: Session | undefined;
   #epoch = 1;
@@ -64,7 +63,7 @@ class Connection implements BrokerConnection {
     };
     this.jetStream = new NatsJetStream(link);
     this.admin = new NatsAdmin(link);
-    this.#dialling = this.#dialFirst();
+    inBackground(this.#dialFirst());
   }
 
   isConnected(): boolean {
@@ -98,7 +97,6 @@ class Connection implements BrokerConnection {
     const session = this.#session;
     if (session !== undefined) await this.#untilQuiet(session);
     this.#closing.abort();
-    await this.#dialling;
     this.#endSession(new Failure("transient", "BROKER_CLOSED", "use a closed connection"));
     await this.#client?.close();
     this.#emit({ kind: "closed" });
@@ -121,11 +119,15 @@ class Connection implements BrokerConnection {
     });
     while (!closing.aborted) {
       try {
-        this.#client = await connect(options);
-        this.#begin(this.#client);
-        inBackground(this.#follow(this.#client));
+        const client = await connect(options);
+        // A dial cannot be cut short, so that `close` does not wait for it: what it brought is closed here.
+        if (closing.aborted) return await client.close();
+        this.#client = client;
+        this.#begin(client);
+        inBackground(this.#follow(client));
         return;
       } catch (error) {
+        if (closing.aborted) return;
         this.#report(connectionFailure(`connect to ${this.#options.servers.join(", ")}`, error));
         await this.#tools.clock.sleep(this.#nextDelayMs(), closing);
       }

@@ -57,7 +57,8 @@ function safely(authenticator: Authenticator, onFailure: (failure: Failure) => v
 function authenticatorOf(auth: BrokerAuth): Authenticator {
   switch (auth.kind) {
     case "credentials":
-      return credsAuthenticator(() => utf8("file" in auth ? fileText(auth.file) : auth.text));
+      // The library finds the end of a seed only by the line break behind its last line.
+      return credsAuthenticator(() => utf8(`${"file" in auth ? fileText(auth.file) : auth.text}\n`));
     case "nkey":
       return nkeyAuthenticator(() => utf8("seedFile" in auth ? fileText(auth.seedFile) : auth.seed));
     case "user":
