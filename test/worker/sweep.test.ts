@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Failure } from "../../src/base/failure.ts";
 import {
-  duplicateWindowMs, sweepBreakMarginMs, sweepLeaseMs, sweepObserveMs, sweepReportCountMax, sweepRepublishCountMax, sweepRetryMsMin, sweepStuckRecheckMs,
+  duplicateWindowMs, sweepBreakMarginMs, sweepLeaseMs, sweepObserveMs, sweepPauseMs, sweepReportCountMax, sweepRepublishCountMax, sweepRetryMsMin, sweepStuckRecheckMs,
   sweepSuspectCountMax, sweepTickMs, stateMarkerTtlMs, sweepProbeSizeMax, wakeLeadMs,
 } from "../../src/base/limits.ts";
 import { later, type EpochMs } from "../../src/base/units.ts";
@@ -184,6 +184,13 @@ describe("a sweep over waiting records", () => {
     expect(world.broker.schedules.size).toBe(timers.length);
     expect(world.summary()?.waiting).toBe(timers.length);
   });
+});
+
+test("between the portions of a walk everything else gets its turn", async () => {
+  await using world = new World();
+  many(9).forEach((timer) => world.put(timer, waitingRecord(timer)));
+  await world.sweep();
+  expect(world.summary()?.durationMs).toBe((9 / world.broker.walkBatchSize) * sweepPauseMs);
 });
 
 describe("a schedule that does not fire", () => {
