@@ -254,6 +254,8 @@ export const childLogBytesMax = 8 * 1024 * 1024;
 export const listPageSize = 500;
 /** Time to wait for the API server's answer to one request. */
 export const clusterCallTimeoutMs = ms(10_000);
+/** An API server that asks for patience gets at most this much. */
+export const retryAfterMsMax = ms(300_000);
 /** A watch ends and begins anew after a random time within these bounds, so that no server keeps all of them. */
 export const watchMsMin = ms(300_000);
 export const watchMsMax = ms(600_000);
@@ -261,6 +263,8 @@ export const watchMsMax = ms(600_000);
 export const watchSilenceMsMax = ms(150_000);
 /** A watch that ends sooner than this and brought nothing counts as a failure. */
 export const watchHealthyMsMin = ms(1_000);
+/** A watch that did not even try anything for this long hangs: the process should be restarted. */
+export const watchStalledMsMax = ms(900_000);
 /** Largest event of a watch, in bytes; the API server stores objects of up to about 1.5 MiB. */
 export const watchEventBytesMax = 8 * 1024 * 1024;
 /** Everything is listed again this often, in case a watch lost something. */
@@ -292,4 +296,5 @@ assert(sweepRepublishCountMax <= sweepSuspectCountMax, "only what was looked at 
 assert(newerInputRecheckMs < ackWaitMs, "a recheck fits in the acknowledgement wait");
 assert(workerBatchSizeMax <= atomicBatchSizeMax, "a worker batch fits one atomic batch");
 assert(watchSilenceMsMax < watchMsMin, "a silent watch is noticed before it ends");
+assert(watchStalledMsMax > watchSilenceMsMax + retryAfterMsMax + 2 * clusterCallTimeoutMs, "a watch that only waits does not count as stalled");
 assert(clusterCallTimeoutMs <= leaderRenewDeadlineMs, "a renewal is answered or given up before the deadline");

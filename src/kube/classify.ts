@@ -5,6 +5,7 @@
  * A missing or foreign object is a `conflict`: what was read before is no longer so, and the next pass will see it.
  */
 import { Failure, type FailureCode, type FailureKind } from "../base/failure.ts";
+import { retryAfterMsMax } from "../base/limits.ts";
 import type { DurationMs } from "../base/units.ts";
 
 /** The part of metav1.Status that is used. */
@@ -34,7 +35,7 @@ export function failureOfSilence(attempt: string, error: unknown): Failure {
 export function retryAfterMs(refusal: ApiRefusal): DurationMs | undefined {
   const seconds = Number(refusal.retryAfter);
   if (refusal.retryAfter === undefined || !Number.isFinite(seconds) || seconds < 0) return undefined;
-  return (Math.min(seconds, retryAfterSecondsMax) * 1_000) as DurationMs;
+  return Math.min(seconds * 1_000, retryAfterMsMax) as DurationMs;
 }
 
 type FailureClass = { readonly kind: FailureKind; readonly code: FailureCode };
@@ -60,4 +61,3 @@ const wrongShape = /^failed to create typed patch object /;
 
 /** Messages embed whole objects now and then; a condition must not. */
 const messageCharsMax = 2_048;
-const retryAfterSecondsMax = 300;

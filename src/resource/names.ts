@@ -51,9 +51,6 @@ export const annotationNames = {
 /** The environment variable in which a worker finds its configuration; see worker-config.ts. */
 export const workerConfigVariable = "DURABLE_TIMER_WORKER_CONFIG";
 
-/** The environment variable in which a worker finds a name that no other process has: that of its pod. */
-export const workerNameVariable = "DURABLE_TIMER_WORKER_NAME";
-
 /** Variables with this prefix belong to the operator and may not be set in a pod template. */
 export const reservedVariablePrefix = "DURABLE_TIMER_";
 

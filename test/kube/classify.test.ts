@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { retryAfterMsMax } from "../../src/base/limits.ts";
 import { failureOfRefusal, failureOfSilence, retryAfterMs } from "../../src/kube/classify.ts";
 
 const rows = [
@@ -38,7 +39,7 @@ test("a request without an answer is transient", () => {
 const waits = [
   { retryAfter: "3", want: 3_000, because: "seconds are the form in use" },
   { retryAfter: "0", want: 0, because: "now is an answer as well" },
-  { retryAfter: "86400", want: 300_000, because: "no server may park the operator for a day" },
+  { retryAfter: "86400", want: retryAfterMsMax, because: "no server may park the operator for a day" },
   { retryAfter: "Wed, 21 Oct 2026 07:28:00 GMT", want: undefined, because: "dates are not used by API servers" },
   { retryAfter: "-1", want: undefined, because: "nonsense is ignored" },
 ];

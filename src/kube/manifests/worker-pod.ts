@@ -9,7 +9,7 @@
  */
 import type { V1Container, V1EnvVar, V1PodSpec, V1PodTemplateSpec, V1Probe, V1Volume, V1VolumeMount } from "@kubernetes/client-node";
 import type { DurableTimerSpec } from "../../resource/durable-timer.ts";
-import { healthPort, workerConfigVariable, workerMountPaths, workerNameVariable, workerSelector } from "../../resource/names.ts";
+import { healthPort, workerConfigVariable, workerMountPaths, workerSelector } from "../../resource/names.ts";
 import { connectionSecrets, type AuthSource } from "../../resource/secrets.ts";
 import { workerConfigOf, workerConfigText } from "../../resource/worker-config.ts";
 import { isJsonObject, type JsonObject } from "./json.ts";
@@ -87,10 +87,7 @@ function container(input: WorkerPodInput, additions: SpecAdditions): V1Container
 }
 
 function ownVariables(spec: DurableTimerSpec): readonly V1EnvVar[] {
-  return [
-    { name: workerConfigVariable, value: workerConfigText(workerConfigOf(spec, workerMountPaths)) },
-    { name: workerNameVariable, valueFrom: { fieldRef: { fieldPath: "metadata.name" } } },
-  ];
+  return [{ name: workerConfigVariable, value: workerConfigText(workerConfigOf(spec, workerMountPaths)) }];
 }
 
 function probe(path: string, timing: { readonly periodSeconds: number; readonly failureThreshold: number }): V1Probe {
