@@ -51,6 +51,9 @@ export const annotationNames = {
 /** The environment variable in which a worker finds its configuration; see worker-config.ts. */
 export const workerConfigVariable = "DURABLE_TIMER_WORKER_CONFIG";
 
+/** The environment variable in which a starter of workers may give each a name of its own; a pod's is its host's. */
+export const workerNameVariable = "DURABLE_TIMER_WORKER_NAME";
+
 /** Variables with this prefix belong to the operator and may not be set in a pod template. */
 export const reservedVariablePrefix = "DURABLE_TIMER_";
 
