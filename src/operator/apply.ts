@@ -7,12 +7,14 @@ import type { EpochMs } from "../base/units.ts";
 import type { Action } from "./plan/action.ts";
 import type { BrokerSession, ClusterPort, Done, OperatorMetrics } from "./ports.ts";
 
+/** Through what actions are carried out; no session when there is no way to the broker. */
 export type ApplyTools = {
   readonly cluster: ClusterPort;
   readonly session: BrokerSession | undefined;
   readonly metrics: OperatorMetrics;
 };
 
+/** What came of a list of actions; those after a failed one were not tried. */
 export type Applied = {
   readonly done: readonly Action[];
   readonly failed?: { readonly action: Action; readonly failure: Failure };

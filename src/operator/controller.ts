@@ -22,6 +22,7 @@ import { reconcile } from "./reconcile.ts";
 import type { Reconciled } from "./reconcile.ts";
 import { BrokerSessions, keyFromText, keyText } from "./sessions.ts";
 
+/** What a controller works with. */
 export type ControllerOptions = {
   readonly cluster: ClusterPort;
   readonly broker: BrokerPort;
@@ -31,6 +32,7 @@ export type ControllerOptions = {
   readonly log: Log;
 };
 
+/** Runs once: created, run until it is told to stop, and gone. */
 export class Controller {
   readonly #options: ControllerOptions;
   readonly #queue: KeyedQueue;

@@ -12,6 +12,7 @@ import type { ConnectionFact, FailureFact, Observed, ObservedResource } from "./
 import type { BrokerSession, ClusterPort, ResolvedConnection } from "./ports.ts";
 import type { BrokerSessions } from "./sessions.ts";
 
+/** Where an Observed value is read from. */
 export type GatherTools = {
   readonly cluster: ClusterPort;
   readonly sessions: BrokerSessions;

@@ -43,6 +43,7 @@ export type BrokerConnectionOptions = {
   readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string; readonly handshakeFirst: boolean };
 };
 
+/** What a connection proves its identity with. */
 export type BrokerSecret =
   | { readonly kind: "credentials"; readonly text: string }
   | { readonly kind: "nkey"; readonly seed: string }

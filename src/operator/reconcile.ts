@@ -22,8 +22,10 @@ import { actionEvent, transitionEvents } from "./plan/transitions.ts";
 import type { PlannedEvent } from "./plan/transitions.ts";
 import type { OperatorMetrics, ReadResource, ReconcileResult } from "./ports.ts";
 
+/** What a pass works with. */
 export type ReconcileTools = GatherTools & { readonly metrics: OperatorMetrics; readonly log: Log };
 
+/** How a pass ended. */
 export type Reconciled =
   | {
       readonly kind: Exclude<ReconcileResult, "failed">;

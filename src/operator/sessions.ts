@@ -10,6 +10,7 @@ import type { BrokerConnectionOptions, BrokerPort, BrokerSession } from "./ports
 
 type Opened = { readonly fingerprint: string; readonly session: BrokerSession; readonly stopListening: () => void };
 
+/** Sessions of all resources of one operator. */
 export class BrokerSessions {
   readonly #broker: BrokerPort;
   readonly #onChange: (key: ResourceKey) => void;

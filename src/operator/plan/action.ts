@@ -5,8 +5,10 @@ import type { ConsumerRole, DesiredWorkers, StreamRole } from "./observed.ts";
 /** Configurations are in the server's own field names. */
 type ServerConfig = Readonly<Record<string, unknown>>;
 
+/** Names an action in logs and metrics. */
 export type ActionKind = Action["kind"];
 
+/** One write, and why it is wanted. */
 export type Action = { readonly because: string } & (
   | { readonly kind: "CreateStream"; readonly role: StreamRole; readonly config: ServerConfig }
   /** `changes` are the fields that differ; `isRepair` when the spec did not change since the last pass, so somebody else did. */

@@ -14,8 +14,10 @@ import type { BrokerFacts, BrokerObservation, FailureFact, Observed } from "./ob
 import { carriedOver, cause, want, wasTrue } from "./verdict.ts";
 import type { Cause, Verdict } from "./verdict.ts";
 
+/** A broker that answered. */
 export type ReachedBroker = Extract<BrokerObservation, { readonly kind: "reached" }>;
 
+/** What may be done with the broker. */
 export type BrokerVerdict = Verdict &
   (
     | { readonly kind: "usable"; readonly broker: ReachedBroker }

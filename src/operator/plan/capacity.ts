@@ -14,6 +14,7 @@ import type { Observed, StreamFacts, StreamRole } from "./observed.ts";
 import { cause, want } from "./verdict.ts";
 import type { Cause } from "./verdict.ts";
 
+/** The part of the status that says how full things are. */
 export type CapacityStatus = NonNullable<DurableTimerStatus["capacity"]>;
 
 /** What is judged about space and replicas. */

@@ -22,6 +22,7 @@ export type Claim = {
   readonly adoptedFrom?: string;
 };
 
+/** Every stream that was found, by role; or why none of them may be touched. */
 export type Claims =
   | { readonly kind: "clear"; readonly claims: ReadonlyMap<StreamRole, Claim> }
   | { readonly kind: "refused"; readonly stall: Cause };

@@ -10,6 +10,7 @@ import type { ConditionReason, WantedCondition } from "../../resource/conditions
 import { cause, want } from "./verdict.ts";
 import type { Cause } from "./verdict.ts";
 
+/** Everything that the verdicts said. */
 export type Conclusion = {
   readonly wanted: readonly WantedCondition[];
   readonly stall?: Cause | undefined;

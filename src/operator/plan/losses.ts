@@ -13,10 +13,13 @@ import type { ReachedBroker } from "./broker.ts";
 import type { Claim } from "./claims.ts";
 import type { Observed, StreamRole } from "./observed.ts";
 
+/** What a person reads and acknowledges. */
 export type Incident = NonNullable<DurableTimerStatus["incidents"]>[number];
 
+/** What the status remembers of a stream. */
 export type StreamEntry = NonNullable<DurableTimerStatus["topology"]>["streams"][number];
 
+/** A stream that lost what it held. */
 export type Loss = { readonly role: StreamRole; readonly incident: Incident; readonly isAcknowledged: boolean };
 
 type Scene = {

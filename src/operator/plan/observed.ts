@@ -36,10 +36,13 @@ export type Looked<T> =
   | { readonly kind: "absent" }
   | { readonly kind: "failed"; readonly failure: FailureFact };
 
+/** Streams by what they hold. */
 export type StreamRole = "state" | "commands" | "feedback" | "snapshots" | "terminals" | "schedules" | "resumes";
 
+/** Durable consumers by what they deliver. */
 export type ConsumerRole = "start" | "feedback" | "wake" | "resume";
 
+/** A stream as its leader reports it. */
 export type StreamFacts = {
   readonly name: string;
   readonly config: Readonly<Record<string, unknown>>;
@@ -54,8 +57,10 @@ export type StreamFacts = {
   readonly replicas: readonly ReplicaFacts[];
 };
 
+/** A follower as the leader sees it. */
 export type ReplicaFacts = { readonly name: string; readonly isCurrent: boolean; readonly isOffline: boolean; readonly lag: number };
 
+/** A consumer as its leader reports it. */
 export type ConsumerFacts = {
   readonly stream: string;
   readonly name: string;
@@ -128,6 +133,7 @@ export type DesiredWorkers = {
   readonly spec: DurableTimerSpec;
 };
 
+/** The workers as they run. */
 export type WorkersFacts = {
   /** Some part of them exists. */
   readonly exists: boolean;

@@ -23,6 +23,7 @@ import type { Cause, Verdict } from "./verdict.ts";
 /** End of every pause that a spec asks for. Far enough to outlast any absence of the operator, and within NATS's range. */
 export const statedPauseUntilMs = Date.UTC(2200, 0, 1) as EpochMs;
 
+/** The gate ResumeOpen, and what the status remembers of it. */
 export type ResumeVerdict = Verdict & { readonly resume: DurableTimerStatus["resume"] };
 
 /** The pause with which a consumer is created; undefined when it starts open. */

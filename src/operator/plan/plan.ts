@@ -31,6 +31,7 @@ import { carriedOver, cause, statusOf, want } from "./verdict.ts";
 import type { Cause, Verdict } from "./verdict.ts";
 import { judgeWorkers } from "./workers.ts";
 
+/** What is to be done, and what is to be shown. */
 export type Plan = {
   readonly actions: readonly Action[];
   /** What the resource shows if every action succeeds. */

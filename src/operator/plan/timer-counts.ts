@@ -2,6 +2,7 @@
 import type { DurableTimerStatus } from "../../resource/durable-timer.ts";
 import type { ReachedBroker } from "./broker.ts";
 
+/** The part of the status that counts timers. */
 export type TimerCounts = NonNullable<DurableTimerStatus["timers"]>;
 
 /** What was counted; what could not be read is left out. */

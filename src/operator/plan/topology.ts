@@ -24,6 +24,7 @@ import { creationPause } from "./pauses.ts";
 import { carriedOver, cause, want, wasTrue } from "./verdict.ts";
 import type { Cause, Verdict } from "./verdict.ts";
 
+/** The gate TopologyReady, and what the status remembers of the streams. */
 export type TopologyVerdict = Verdict & {
   /** Whether the streams are ours to act on; `unread` when that could not be looked at. */
   readonly standing: "ours" | "foreign" | "unread";

@@ -4,6 +4,7 @@ import type { Condition, ConditionType, EventReason } from "../../resource/condi
 import type { DurableTimerStatus } from "../../resource/durable-timer.ts";
 import type { Action } from "./action.ts";
 
+/** An event that a pass emits once its change is stored. */
 export type PlannedEvent = { readonly severity: "Normal" | "Warning"; readonly reason: EventReason; readonly message: string };
 
 /** Events for what turned between `before` and `after`. A first look makes events for bad news and openings only. */

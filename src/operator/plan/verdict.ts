@@ -8,6 +8,7 @@ import type { Action } from "./action.ts";
 /** Why something does not go on by itself, or is still going on. */
 export type Cause = { readonly reason: ConditionReason; readonly message: string };
 
+/** The common part of every verdict. */
 export type Verdict = {
   readonly wanted: readonly WantedCondition[];
   readonly actions: readonly Action[];

@@ -15,8 +15,10 @@ import type { DesiredWorkers, Observed, WorkersFacts } from "./observed.ts";
 import { carriedOver, cause, want, wasTrue } from "./verdict.ts";
 import type { Cause, Verdict } from "./verdict.ts";
 
+/** The part of the status that describes the workers. */
 export type WorkersStatus = NonNullable<DurableTimerStatus["workers"]>;
 
+/** The gate WorkersReady, and what the status shows of the workers. */
 export type WorkersVerdict = Verdict & { readonly workers: WorkersStatus | undefined };
 
 /** The workers that the resource wants. */

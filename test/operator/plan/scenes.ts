@@ -1,5 +1,6 @@
 // Scenes for plans: an Observed value in which everything is as it should be, and small changes to it.
 
+import { expect } from "vitest";
 import { present } from "../../../src/base/assert.ts";
 import type { DurationMs, EpochMs } from "../../../src/base/units.ts";
 import type { Action } from "../../../src/operator/plan/action.ts";
@@ -14,6 +15,7 @@ import type { DurableTimerSpec, DurableTimerStatus } from "../../../src/resource
 import { parseSpec } from "../../../src/resource/validate.ts";
 import { desiredTopology } from "../../../src/topology/desired.ts";
 import type { ServerConfig, Topology } from "../../../src/topology/layout.ts";
+import { stampKeys } from "../../../src/topology/stamp.ts";
 import { patched } from "../../resource/examples.ts";
 import type { Patch } from "../../resource/examples.ts";
 
@@ -21,6 +23,8 @@ export const nowMs = Date.UTC(2026, 10, 30, 20) as EpochMs;
 export const clusterId = "c1";
 export const ownerText = "c1/payments/orders";
 export const oldIncarnation = "oldlife000";
+
+export const streamRoles: readonly StreamRole[] = ["state", "commands", "feedback", "snapshots", "terminals", "schedules", "resumes"];
 
 export type ReachedBroker = Extract<Observed["broker"], { readonly kind: "reached" }>;
 
@@ -81,8 +85,7 @@ export function provisionedBroker(of: DurableTimerSpec, incarnation = oldIncarna
 
 /** What the owner wants, with all streams of one life. */
 export function topologyOf(of: DurableTimerSpec, incarnation = oldIncarnation): Topology {
-  const roles: readonly StreamRole[] = ["state", "commands", "feedback", "snapshots", "terminals", "schedules", "resumes"];
-  return desiredTopology({ spec: of, owner: { id: ownerText, uid: "uid-1" }, incarnations: byRole(roles.map((role) => [role, incarnation])) });
+  return desiredTopology({ spec: of, owner: { id: ownerText, uid: "uid-1" }, incarnations: byRole(streamRoles.map((role) => [role, incarnation])) });
 }
 
 export function readyWorkers(replicas: number): WorkersFacts {
@@ -147,8 +150,7 @@ export function withWorkers(observed: Observed, change: Partial<WorkersFacts>): 
 
 /** Every stream has held data, in status and broker. */
 export function withData(observed: Observed): Observed {
-  const roles: readonly StreamRole[] = ["commands", "feedback", "snapshots", "terminals", "schedules", "resumes", "state"];
-  const filled = roles.reduce((scene, role) => withStream(scene, role, (stream) => ({ ...stream, messages: 5, lastSequence: 9, bytes: 5_000 })), observed);
+  const filled = streamRoles.reduce((scene, role) => withStream(scene, role, (stream) => ({ ...stream, messages: 5, lastSequence: 9, bytes: 5_000 })), observed);
   const holding = withBroker(filled, (broker) => ({ ...broker, hasStateRecords: true }));
   return withStatus(holding, () => plan(holding).status);
 }
@@ -185,6 +187,48 @@ export function turned(observed: Observed, { status }: Pick<Plan, "status">): re
 export function conditionTexts(status: DurableTimerStatus | undefined): readonly string[] {
   return (status?.conditions ?? []).map(({ type, status: is, reason }) => `${type} ${is} ${reason}`);
 }
+
+/** One row of a table about plans. */
+export type Row = {
+  readonly name: string;
+  readonly scene: () => Observed;
+  /** Every action, in order. */
+  readonly actions: readonly string[];
+  /** Every condition that turns, as `type status reason`; `no type` for one that goes. In the order of conditions. */
+  readonly turns: readonly string[];
+  readonly requeueAfterMs?: number;
+  readonly because: string;
+};
+
+/** Compares the whole plan of a row's scene with what it names. */
+export function check({ scene, actions, turns, requeueAfterMs, because }: Row): void {
+  const observed = scene();
+  const planned = plan(observed);
+  const { requeueAfterMs: requeue } = planned;
+  expect({ actions: actionTexts(planned), turns: turned(observed, planned), ...(requeue === undefined ? {} : { requeueAfterMs: requeue }) }, because).toEqual({
+    actions,
+    turns,
+    ...(requeueAfterMs === undefined ? {} : { requeueAfterMs }),
+  });
+}
+
+/** The metadata of a stream of that owner. */
+export const stamp = (ownerId: string, more: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> => ({
+  [stampKeys.ownerId]: ownerId, [stampKeys.ownerUid]: "uid-9", [stampKeys.incarnation]: oldIncarnation, [stampKeys.layoutVersion]: "1", ...more,
+});
+
+/** Every stream with that metadata. */
+export function stampedAll(observed: Observed, metadata: Readonly<Record<string, string>>): Observed {
+  return streamRoles.reduce((scene, role) => withMetadata(scene, role, metadata), observed);
+}
+
+/** A consumer that is paused until that instant. */
+export const paused = (untilMs: number) => (consumer: ConsumerFacts): ConsumerFacts => ({ ...consumer, isPaused: true, pausedUntilMs: untilMs as EpochMs });
+
+/** A stream that fills that share of its limit. */
+export const share = (percent: number, ofBytes: number) => (stream: StreamFacts): StreamFacts => ({ ...stream, bytes: (ofBytes * percent) / 100 });
+
+export const gibibyte = 1024 ** 3;
 
 function emptyBroker(): ReachedBroker {
   return {

@@ -1,0 +1,63 @@
+import { describe, expect, it } from "vitest";
+import { Failure } from "../../src/base/failure.ts";
+import { failureFact, gather } from "../../src/operator/gather.ts";
+import type { Gathered } from "../../src/operator/gather.ts";
+import { seededRandom } from "../../src/system/random.ts";
+import { Bench } from "./bench.ts";
+
+async function gathered(bench: Bench): Promise<Gathered> {
+  const resource = [...bench.cluster.resources.values()][0] ?? expect.fail("a resource");
+  const { cluster, sessions, clock } = bench;
+  return await gather({ cluster, sessions, clock, random: seededRandom(1) }, resource, new AbortController().signal);
+}
+
+describe("gather", () => {
+  it("reads everything and changes nothing", async () => {
+    const bench = new Bench();
+    await bench.settle();
+    const writes = [bench.broker.writes.length, bench.cluster.writes.length];
+    const { observed, session } = await gathered(bench);
+    expect(observed).toMatchObject({ clusterId: "fake-cluster", connection: { kind: "resolved" }, broker: { kind: "reached" }, workers: { kind: "found" } });
+    expect(session).toBe(bench.sessions.current(observed.resource.key));
+    expect([bench.broker.writes.length, bench.cluster.writes.length]).toEqual(writes);
+  });
+
+  it("gives plain data without secrets", async () => {
+    const bench = new Bench();
+    bench.cluster.connection = { kind: "resolved", options: { servers: ["nats://fake:4222"], name: "test", auth: { kind: "user", user: "u", password: "s3cret" } }, warnings: ["It expires."] };
+    const { observed } = await gathered(bench);
+    expect(JSON.parse(JSON.stringify(observed))).toEqual(observed);
+    expect(JSON.stringify(observed)).not.toContain("s3cret");
+    expect(observed.connection).toEqual({ kind: "resolved", warnings: ["It expires."] });
+  });
+
+  it("asks no broker when there is no way to it", async () => {
+    const bench = new Bench();
+    bench.cluster.connection = { kind: "missing", problems: ["Secret a is missing."] };
+    const { observed, session } = await gathered(bench);
+    expect({ broker: observed.broker, session, connection: observed.connection }).toEqual({ broker: undefined, session: undefined, connection: bench.cluster.connection });
+  });
+
+  it("tells why the cluster did not say what the connection is made of", async () => {
+    const bench = new Bench();
+    bench.cluster.failures.set("resolveConnection", new Failure("transient", "CLUSTER_UNREACHABLE", "read a Secret", { cause: new Error("reset") }));
+    const { observed } = await gathered(bench);
+    expect(observed.connection).toEqual({ kind: "failed", failure: { kind: "transient", code: "CLUSTER_UNREACHABLE", message: "read a Secret: reset" } });
+  });
+
+  it("brings a fresh mark for each pass", async () => {
+    const bench = new Bench();
+    const random = seededRandom(2);
+    const resource = [...bench.cluster.resources.values()][0] ?? expect.fail("a resource");
+    const marks = await Promise.all([1, 2].map(async () => (await gather({ ...bench, random }, resource, new AbortController().signal)).observed.freshIncarnation));
+    expect(new Set(marks).size).toBe(2);
+    expect(marks.every((mark) => /^[a-z2-7]{10}$/.test(mark))).toBe(true);
+  });
+});
+
+describe("failureFact", () => {
+  it("keeps the chain of causes as text", () => {
+    const failure = new Failure("denied", "BROKER_AUTH", "connect", { cause: new Error("expired") });
+    expect(failureFact(failure)).toEqual({ kind: "denied", code: "BROKER_AUTH", message: "connect: expired" });
+  });
+});
