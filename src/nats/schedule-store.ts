@@ -24,9 +24,9 @@ export function natsScheduleStore(jetStream: JetStream, writer: StageWriter): Sc
       return outcomes.map((outcome, index) => writeOutcome(outcome, items[index]?.expected));
     },
     // Firing turns a schedule into a wake in one step, so that whoever looks in this order misses neither.
-    async look(keys) {
-      const schedules = await jetStream.readLast({ stream: streamNames.schedules, subjects: keys.map(scheduleSubject), from: "leader" });
-      const wakes = await jetStream.readLast({ stream: streamNames.schedules, subjects: keys.map(wakeSubject), from: "leader" });
+    async look(keys, from = "leader") {
+      const schedules = await jetStream.readLast({ stream: streamNames.schedules, subjects: keys.map(scheduleSubject), from });
+      const wakes = await jetStream.readLast({ stream: streamNames.schedules, subjects: keys.map(wakeSubject), from });
       return schedules.map((schedule, index) => lookOf(schedule, wakes[index] ?? { kind: "absent" }));
     },
     async disarm(keys) {

@@ -73,8 +73,8 @@ export type ArmedLook =
 
 export interface ScheduleStore {
   arm(items: readonly ArmItem[]): Promise<readonly WriteOutcome[]>;
-  /** Reads schedule and then wake of each timer, in this order, from the leader. */
-  look(keys: readonly TimerKey[]): Promise<readonly ArmedLook[]>;
+  /** Reads schedule and then wake of each timer, in this order; from the leader unless `from` says otherwise. */
+  look(keys: readonly TimerKey[], from?: ReadFrom): Promise<readonly ArmedLook[]>;
   /** Removes the schedule, whatever it carries. Idempotent. */
   disarm(keys: readonly TimerKey[]): Promise<readonly WriteOutcome[]>;
 }

@@ -4,7 +4,8 @@
  *
  * V1 It goes through the records in small portions, one after the other with a pause between them, so that live traffic
  *    keeps its share of the broker and of this process.
- * V2 The order of looks is schedule, wake, record. A record that changed since it was walked over is left alone.
+ * V2 The order of looks is schedule, wake, record, the last ones at the leaders. A record that changed since it was
+ *    walked over is left alone.
  * V3 A walk that did not see everything gives no summary: the next sweep must not take it for a complete one.
  */
 import { present } from "../base/assert.ts";
@@ -13,9 +14,9 @@ import { sweepPauseMs, sweepProbeSizeMax, sweepReportCountMax, sweepRepublishCou
 import type { Log } from "../base/log.ts";
 import { later, type DurationMs, type EpochMs } from "../base/units.ts";
 import type { WorkerMetrics } from "./metrics.ts";
-import type { ArmedLook, StreamIdentity, WalkedRecord, WorkerPorts } from "./ports.ts";
+import type { ArmedLook, ReadFrom, StreamIdentity, WalkedRecord, WorkerPorts } from "./ports.ts";
 import { carryOut, republish, type ActionContext, type ActionResult, type Repair, type StuckRecord, type SweptRecord } from "./sweep-actions.ts";
-import { decideSweep, needsOf, stuckOf, type Evidence, type SweepNeeds, type SweepView } from "./sweep-decide.ts";
+import { decideSweep, needsOf, stuckOf, type SweepDecision, type SweepNeeds, type SweepView } from "./sweep-decide.ts";
 import { owedSince, type SweepSummary } from "./sweep-summary.ts";
 import { SweepTally } from "./sweep-tally.ts";
 
@@ -56,6 +57,8 @@ export async function sweepOnce(context: PassContext, options: PassOptions): Pro
 }
 
 type Needy = SweptRecord & { readonly needs: SweepNeeds };
+
+type Judging = { readonly view: SweepView; readonly archived: ReadonlyMap<Needy, "failed" | "found">; readonly from: ReadFrom };
 
 class SweepPass {
   readonly #context: PassContext;
@@ -105,35 +108,43 @@ class SweepPass {
   }
 
   async #sweepPortion(portion: readonly Needy[], view: SweepView): Promise<void> {
-    const evidence = await this.#gather(portion);
+    const archived = await this.#readArchive(portion);
+    // Replicas answer for many at once, and what they show is enough to leave a record alone; nothing else is.
+    const atFirst = await this.#judge(portion, { view, archived, from: "replica" });
+    const doubtful = portion.filter((_, index) => atFirst[index] === "failed" || atFirst[index]?.kind !== "leave");
+    const decisions = await this.#judge(doubtful, { view, archived, from: "leader" });
     const repairs: Repair[] = [];
-    for (const [index, { key, revision, record }] of portion.entries()) {
-      const seen = present(evidence[index], "evidence for every record");
-      if (seen === "failed") {
-        this.#done({ key, revision, record }, { action: "failed" });
-        continue;
-      }
-      const decision = decideSweep(record, seen, view);
-      if (decision.kind === "suspect" && record.phase === "waiting") this.#suspect({ key, revision, record, sequence: decision.sequence });
+    for (const [index, { key, revision, record }] of doubtful.entries()) {
+      const decision = present(decisions[index], "a decision for every record");
+      if (decision === "failed") this.#done({ key, revision, record }, { action: "failed" });
+      else if (decision.kind === "suspect" && record.phase === "waiting") this.#suspect({ key, revision, record, sequence: decision.sequence });
       else if (decision.kind !== "leave" && decision.kind !== "suspect") repairs.push({ key, revision, record, decision });
     }
     const results = await carryOut(this.#context, repairs);
     for (const [index, repair] of repairs.entries()) this.#done(repair, present(results[index], "one result per repair"));
   }
 
-  async #gather(portion: readonly Needy[]): Promise<readonly (Evidence | "failed")[]> {
-    const { archive, schedules } = this.#context.ports;
+  /** The records whose archive could not be asked, and those that are archived. */
+  async #readArchive(portion: readonly Needy[]): Promise<ReadonlyMap<Needy, "failed" | "found">> {
     const toCheck = portion.filter(({ needs }) => needs.archive);
-    const checks = toCheck.length === 0 ? [] : await archive.read(toCheck.map(({ key }) => key));
+    if (toCheck.length === 0) return new Map();
+    const checks = await this.#context.ports.archive.read(toCheck.map(({ key }) => key));
+    const known = new Map<Needy, "failed" | "found">();
+    for (const [index, one] of toCheck.entries()) {
+      const { kind } = present(checks[index], "one read per key");
+      if (kind === "failed" || kind === "found") known.set(one, kind);
+    }
+    return known;
+  }
+
+  async #judge(portion: readonly Needy[], { view, archived, from }: Judging): Promise<readonly (SweepDecision | "failed")[]> {
     const toLook = portion.filter(({ needs }) => needs.armed);
-    const looks = toLook.length === 0 ? [] : await schedules.look(toLook.map(({ key }) => key));
-    const checkOf = new Map(toCheck.map((one, index) => [one, present(checks[index], "one read per key").kind]));
+    const looks = toLook.length === 0 ? [] : await this.#context.ports.schedules.look(toLook.map(({ key }) => key), from);
     const lookOf = new Map(toLook.map((one, index) => [one, present(looks[index], "one look per key")]));
     return portion.map((one) => {
       const look = lookOf.get(one);
-      const check = checkOf.get(one) ?? "absent";
-      if (look?.kind === "failed" || check === "failed") return "failed";
-      return { isArchived: check === "found", ...(look === undefined ? {} : { armed: look }) };
+      if (look?.kind === "failed" || archived.get(one) === "failed") return "failed";
+      return decideSweep(one.record, { isArchived: archived.get(one) === "found", ...(look === undefined ? {} : { armed: look }) }, view);
     });
   }
 

@@ -101,7 +101,7 @@ export class FakeBroker {
   readonly ports: WorkerPorts;
   usage: Usage | undefined = emptyUsage;
   topology: TopologyFinding = { kind: "usable", schedules: { incarnation: "first", createdAt: "2030-01-01T00:00:00Z", lastSequence: 0 }, payloadBytesMax: 1_000_000 };
-  /** Reads by this many more calls see what was there before the last write. */
+  /** This many more reads see what was there before the last write; looks at schedules see nothing. */
   staleReads: Record<ReadFrom, number> = { replica: 0, leader: 0 };
   /** Small, so that tests with few records see more than one batch. */
   walkBatchSize = 3;
@@ -205,7 +205,7 @@ export class FakeBroker {
       },
       schedules: {
         arm: (items) => this.#writeEach("schedules.arm", items, (item) => this.#arm(item)),
-        look: (keys) => this.#look(keys),
+        look: (keys, from = "leader") => this.#look(keys, from),
         disarm: (keys) => this.#writeEach("schedules.disarm", keys.map((key) => ({ key })), ({ key }) => this.#disarm(key)),
       },
       resumes: { publish: (items) => this.#writeEach("resumes.publish", items, (item) => this.#publishResume(item)) },
@@ -243,9 +243,13 @@ export class FakeBroker {
   }
 
   #version<T>(slots: Slots<T>, { key, from }: { readonly key: TimerKey; readonly from: ReadFrom }): Version<T> | undefined {
-    if (this.staleReads[from] <= 0) return slots.last(key);
+    return this.#isStale(from) ? slots.previous(key) : slots.last(key);
+  }
+
+  #isStale(from: ReadFrom): boolean {
+    if (this.staleReads[from] <= 0) return false;
     this.staleReads[from] -= 1;
-    return slots.previous(key);
+    return true;
   }
 
   #arm({ key, expected = 0, ...rest }: ArmItem): WriteOutcome {
@@ -263,7 +267,7 @@ export class FakeBroker {
     return { kind: "stored", revision: this.#scheduleSequence };
   }
 
-  async #look(keys: readonly TimerKey[]): Promise<readonly ArmedLook[]> {
+  async #look(keys: readonly TimerKey[], from: ReadFrom): Promise<readonly ArmedLook[]> {
     assertDistinct(keys);
     await Promise.resolve();
     this.fireSchedules();
@@ -271,6 +275,7 @@ export class FakeBroker {
     const waking = new Set(this.sources.wake.messages.map(({ sequence }) => sequence));
     return keys.map((key): ArmedLook => {
       if (failure !== undefined) return { kind: "failed", failure };
+      if (this.#isStale(from)) return { kind: "seen" };
       const schedule = this.schedules.get(nameOf(key));
       const wake = this.wakes.get(nameOf(key));
       return { kind: "seen", ...(schedule === undefined ? {} : { schedule: armedOf(schedule) }), ...(wake === undefined || !waking.has(wake.sequence) ? {} : { wake: armedOf(wake) }) };

@@ -166,14 +166,30 @@ describe("a sweep over waiting records", () => {
     await using world = new World();
     const timer = world.put(testTimer(1), waitingRecord(testTimer(1)));
     const look = world.broker.ports.schedules.look.bind(world.broker.ports.schedules);
-    world.broker.ports.schedules.look = async (keys) => {
-      const looks = await look(keys);
+    world.broker.ports.schedules.look = async (keys, from) => {
+      const looks = await look(keys, from);
       world.put(timer, elapsedRecord(timer));
       return looks;
     };
     const metrics = await world.sweep();
     expect(world.armed(timer)).toBeUndefined();
     expect(metrics.count("sweep superseded")).toBe(1);
+  });
+
+  test("asks the leader only about what a replica does not show", async () => {
+    await using world = new World();
+    const timers = many(3).map((timer) => world.put(timer, waitingRecord(timer)));
+    for (const timer of timers) await world.arm(timer, waitingRecord(timer));
+    world.broker.staleReads.replica = 1;
+    const asked: string[] = [];
+    const look = world.broker.ports.schedules.look.bind(world.broker.ports.schedules);
+    world.broker.ports.schedules.look = (keys, from) => {
+      asked.push(`${from ?? "leader"} ${String(keys.length)}`);
+      return look(keys, from);
+    };
+    const metrics = await world.sweep();
+    expect(asked).toEqual(["replica 3", "leader 1"]);
+    expect([...metrics.counts.keys()].filter((name) => name.startsWith("sweep "))).toEqual([]);
   });
 
   test("sweeps more records than one portion holds", async () => {
