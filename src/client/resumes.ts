@@ -9,7 +9,7 @@
 import { Failure } from "../base/failure.ts";
 import { resumeLookaheadDefault, resumeLookaheadMax, resumePullMs } from "../base/limits.ts";
 import type { Sha256 } from "../base/sha256.ts";
-import { epochMsFromNanos, type DurationMs, type EpochMs } from "../base/units.ts";
+import type { DurationMs, EpochMs } from "../base/units.ts";
 import type { Delivered, JetStream } from "../nats/core/jetstream.ts";
 import { consumerNames, headerNames, streamNames } from "../protocol/names.ts";
 import { readResume, type Resume } from "../protocol/resume.ts";
@@ -22,7 +22,10 @@ export type ResumeDelivery = {
   readonly resume: Resume;
   /** How often it was delivered, this time included. */
   readonly deliveryCount: number;
-  /** When the resume was stored, on the broker's clock; never before `resume.dueAtMs`. */
+  /**
+   * When the resume was stored, on the broker's clock, in whole milliseconds that had passed by then: it is below
+   * `resume.dueAtMs` exactly when the resume was early, which never happens.
+   */
   readonly publishedAtMs: EpochMs;
   /** Removes it. */
   ack(): boolean;
@@ -110,12 +113,14 @@ function deliveryOf(delivered: Delivered, resume: Resume): ResumeDelivery {
   return {
     resume,
     deliveryCount: delivered.deliveryCount,
-    publishedAtMs: epochMsFromNanos(delivered.message.timestampNs),
+    publishedAtMs: Number(delivered.message.timestampNs / nanosPerMs) as EpochMs,
     ack: () => delivered.settle({ kind: "ack" }),
     nak: (delayMs) => delivered.settle({ kind: "nak", delayMs: delayMs as DurationMs }),
     extend: () => delivered.settle({ kind: "extend" }),
   };
 }
+
+const nanosPerMs = 1_000_000n;
 
 function dropInvalid(delivered: Delivered, problem: string, options: ResumesOptions): void {
   const { subject, sequence, headers } = delivered.message;

@@ -125,13 +125,14 @@ export class LocalCluster implements ClusterPort {
 
 const refusedForLooking: Done = { kind: "failed", failure: new Failure("denied", "CLUSTER_DENIED", "change something through a cluster that is only looked at") };
 
-/** Conditions that a person should see: those whose status or reason is another one now. */
+/** Conditions that a person should see: those whose status or reason is another one now; the summary after its parts. */
 function turnedConditions(before: readonly Condition[], after: readonly Condition[]): readonly Condition[] {
-  return after.filter((condition) => {
+  const turned = after.filter((condition) => {
     const had = before.find(({ type }) => type === condition.type);
     if (had === undefined) return condition.status !== "Unknown";
     return had.status !== condition.status || had.reason !== condition.reason;
   });
+  return [...turned.filter(({ type }) => type !== "Ready"), ...turned.filter(({ type }) => type === "Ready")];
 }
 
 /** Changes whenever a file of a Secret does. */

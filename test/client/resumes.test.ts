@@ -34,7 +34,7 @@ describe("resumes", () => {
     broker.batches.push([message]);
     for await (const delivery of iterations.open({})) {
       expect(delivery.resume).toMatchObject({ lineage: record.lineage, generation: 0, fence: 2, dueAtMs: 2_000, body });
-      expect(delivery.publishedAtMs).toBe(1_000_000_000_001);
+      expect(delivery.publishedAtMs).toBe(1_000_000_000_000);
       expect(delivery.extend()).toBe(true);
       expect(delivery.nak(250)).toBe(true);
       expect(delivery.ack()).toBe(true);
