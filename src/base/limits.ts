@@ -49,7 +49,7 @@ export const brokerVersionMin = [2, 14, 4] as const;
 /** Lowest JetStream API level that has every feature in use. */
 export const brokerApiLevelMin = 4;
 /** Time to wait for a publish acknowledgement before its outcome counts as unknown. */
-export const publishTimeoutMs = ms(10_000);
+export const publishTimeoutMs = ms(5_000);
 /** Time to wait for a JetStream API reply. */
 export const apiTimeoutMs = ms(5_000);
 /** Publishes in flight on one connection. */
@@ -111,9 +111,9 @@ export const workerBatchesInFlightMax = 2;
 /** How early a schedule is aimed before its due time; the worker holds the wake for the rest. */
 export const wakeLeadMs = ms(500);
 /** Acknowledgement wait of commands, feedback and wakes. */
-export const ackWaitMs = ms(30_000);
+export const ackWaitMs = ms(12_000);
 /** In-flight messages have their acknowledgement wait extended this often. */
-export const ackExtendIntervalMs = ms(10_000);
+export const ackExtendIntervalMs = ms(4_000);
 /** A decision older than this is dropped and made anew. */
 export const decisionAgeMsMax = ms(30_000);
 /** Second look of a leader at input newer than the record. */

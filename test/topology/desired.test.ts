@@ -93,7 +93,7 @@ describe("consumers", () => {
       deliver_policy: "all",
       ack_policy: "explicit",
       replay_policy: "instant",
-      ack_wait: 30_000_000_000,
+      ack_wait: 12_000_000_000,
       max_deliver: -1,
       max_ack_pending: 2_000,
       max_waiting: 512,
