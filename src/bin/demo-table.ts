@@ -1,5 +1,6 @@
 // The closing table of the demo: what NATS holds, beside what must be there.
 
+import { ackWaitMs } from "../base/limits.ts";
 import { decodeRecord } from "../protocol/record-codec.ts";
 import { stateRecordFilter, streamNames, subjectFilters } from "../protocol/names.ts";
 import type { JetStream } from "../nats/core/jetstream.ts";
@@ -65,7 +66,7 @@ function tableLines(rows: readonly TableRow[], delivered: readonly SeenResume[])
     `${"counted in NATS".padEnd(labelWidth)} ${"is".padStart(5)} ${"must be".padStart(8)}`,
     ...rows.map(({ label, counted, expected }) => `${label.padEnd(labelWidth)} ${String(counted).padStart(5)} ${String(expected).padStart(8)}  ${counted === expected ? "ok" : "WRONG"}`),
     `${"worst lateness".padEnd(labelWidth)} ${worst(delivered.filter((resume) => !isNearCrash(resume)))}`,
-    `${"worst lateness around the crash".padEnd(labelWidth)} ${worst(delivered.filter(isNearCrash))} (wakes that a killed worker held come back after 30 s)`,
+    `${"worst lateness around the crash".padEnd(labelWidth)} ${worst(delivered.filter(isNearCrash))} (wakes that a killed worker held come back after ${String(ackWaitMs / 1_000)} s)`,
   ];
 }
 
