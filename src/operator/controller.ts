@@ -6,7 +6,8 @@
  * 2. Every known resource is looked at at least once per resync interval, spread by jitter.
  * 3. One poisoned resource never stops the others: a pass that throws is logged, counted and tried again after its
  *    back-off. This is the one place where a bug does not end the process, because it would end it for everyone.
- * 4. At most `reconcilesInFlightMax` passes run at once, and never two for one resource (I13).
+ * 4. Actions that are the same twice in a row have no effect, and are repeated with a growing delay only.
+ * 5. At most `reconcilesInFlightMax` passes run at once, and never two for one resource (I13).
  */
 import type { Clock } from "../base/clock.ts";
 import { failureIn } from "../base/failure.ts";
@@ -38,6 +39,7 @@ export class Controller {
   readonly #queue: KeyedQueue;
   readonly #sessions: BrokerSessions;
   readonly #readiness = new Map<string, boolean>();
+  readonly #lastDone = new Map<string, string>();
 
   constructor(options: ControllerOptions) {
     this.#options = options;
@@ -77,6 +79,7 @@ export class Controller {
     if (result.kind === "failed") return this.#failed(turn, result.error, signal);
     this.#remember(turn.key, result);
     if (result.kind === "gone") return { kind: "done" };
+    if (this.#repeats(turn.key, result.did)) return { kind: "failed" };
     return { kind: "done", requeueAfterMs: result.requeueAfterMs ?? this.#resyncMs() };
   }
 
@@ -101,11 +104,26 @@ export class Controller {
     return { kind: "failed" };
   }
 
+  /** A server that spells a field its own way would otherwise be updated as fast as it answers. */
+  #repeats(key: string, did: string | undefined): boolean {
+    const before = this.#lastDone.get(key);
+    if (did === undefined) this.#lastDone.delete(key);
+    else this.#lastDone.set(key, did);
+    if (did === undefined || did !== before) return false;
+    this.#options.log.warn({ ...keyFromText(key), did }, "Repeated the same actions");
+    return true;
+  }
+
   #remember(key: string, { kind, isReady }: Exclude<PassResult, { readonly kind: "failed" }>): void {
-    if (kind === "gone") this.#readiness.delete(key);
+    if (kind === "gone") this.#forget(key);
     else if (isReady !== undefined) this.#readiness.set(key, isReady);
     const readyCount = [...this.#readiness.values()].filter(Boolean).length;
     this.#options.metrics.resourcesReady({ ready: readyCount, notReady: this.#readiness.size - readyCount });
+  }
+
+  #forget(key: string): void {
+    this.#readiness.delete(key);
+    this.#lastDone.delete(key);
   }
 
   #resyncMs(): DurationMs {

@@ -15,6 +15,7 @@ import { apply } from "./apply.ts";
 import type { Applied } from "./apply.ts";
 import { failureFact, gather } from "./gather.ts";
 import type { GatherTools } from "./gather.ts";
+import { explainAction } from "./plan/explain.ts";
 import type { ObservedResource, ResourceKey } from "./plan/observed.ts";
 import { plan, planAfterFailure } from "./plan/plan.ts";
 import { firstStatus, invalidStatus, isSameStatus } from "./plan/status.ts";
@@ -33,6 +34,8 @@ export type Reconciled =
       readonly requeueAfterMs?: DurationMs;
       /** Status of Ready; absent when the resource is gone. */
       readonly isReady?: boolean;
+      /** What was done, in words; the same twice in a row means that it has no effect. */
+      readonly did?: string;
     }
   | { readonly kind: "failed"; readonly failure: Failure };
 
@@ -74,7 +77,8 @@ function conclusion(applied: Applied, pass: { readonly hasWritten: boolean; read
   if (isWorthRetrying) return { kind: "failed", failure: failed.failure };
   const requeueAfterMs = done.length > 0 && failed === undefined ? (0 as DurationMs) : pass.requeueAfterMs;
   const kind = done.length > 0 || pass.hasWritten ? "changed" : "unchanged";
-  return { kind, ...(requeueAfterMs === undefined ? {} : { requeueAfterMs }) };
+  const did = done.map(explainAction).join("; ");
+  return { kind, ...(did === "" ? {} : { did }), ...(requeueAfterMs === undefined ? {} : { requeueAfterMs }) };
 }
 
 /** A person who has just applied a resource sees at once that it was noticed, however long the first look takes. */

@@ -16,6 +16,8 @@ export class FakeBroker implements BrokerPort {
   /** Every write, as `call name`. */
   readonly writes: string[] = [];
   readonly sessions: FakeSession[] = [];
+  /** Streams whose updates succeed and change nothing. */
+  readonly ignoredUpdates = new Set<string>();
   /** The broker is away, for so long by now. */
   lostForMs: number | undefined;
   nowMs: () => EpochMs;
@@ -119,7 +121,7 @@ export class FakeSession implements BrokerSession {
     return this.#broker.write(`updateStream ${name}`, () => {
       const stream = this.#broker.streams.get(name);
       if (stream === undefined) return new Failure("conflict", "STREAM_MISSING", `update stream ${name}`);
-      this.#broker.streams.set(name, { ...stream, config });
+      if (!this.#broker.ignoredUpdates.has(name)) this.#broker.streams.set(name, { ...stream, config });
       return undefined;
     });
   }

@@ -84,6 +84,20 @@ describe("Controller", () => {
     expect(new Set(bench.metrics.results)).toEqual(new Set(["failed"]));
   });
 
+  it("repeats what has no effect with a growing delay only", async () => {
+    const bench = new Bench();
+    running(bench);
+    await bench.clock.advance(1_000);
+    const { length } = bench.broker.writes;
+    // A server that takes the update and goes on spelling the field its own way.
+    bench.broker.ignoredUpdates.add("DURABLE_TIMER_TERMINALS");
+    bench.cluster.put(orders, spec({ topology: { streams: { terminals: { maxBytes: "30Gi" } } } }));
+    await bench.clock.advance(60_000);
+    expect(bench.broker.writes.length - length).toBeGreaterThan(4);
+    expect(bench.broker.writes.length - length).toBeLessThan(16);
+    expect(bench.log.messages("warn")).toContain("Repeated the same actions");
+  });
+
   it("works on a bounded number of resources at once, never twice on one", async () => {
     const bench = new Bench();
     const keys = Array.from({ length: 12 }, (_, index) => ({ namespace: "n", name: `r${String(index)}` }));

@@ -5,9 +5,6 @@ import type { ConsumerRole, DesiredWorkers, StreamRole } from "./observed.ts";
 /** Configurations are in the server's own field names. */
 type ServerConfig = Readonly<Record<string, unknown>>;
 
-/** Names an action in logs and metrics. */
-export type ActionKind = Action["kind"];
-
 /** One write, and why it is wanted. */
 export type Action = { readonly because: string } & (
   | { readonly kind: "CreateStream"; readonly role: StreamRole; readonly config: ServerConfig }

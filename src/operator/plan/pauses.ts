@@ -3,14 +3,14 @@
  * stop of admission).
  *
  * 1. A pause says itself who set it. One that the spec asks for ends at `statedPauseUntilMs`, an instant that nobody
- *    would choose by chance; the pause of a new resume consumer ends within `resumePauseMs`. Any other is somebody
+ *    would choose by chance; the pause of a new resume consumer ends within twice `resumePauseMs`. Any other is somebody
  *    else's: it is shown and never undone.
  * 2. Without an operator the pause of a new resume consumer ends by itself. A consumer seen unpaused was opened.
  * 3. After the first opening only the spec closes it again: a later loss of workers or broker does not.
  */
 import { resumePauseMs } from "../../base/limits.ts";
 import { later } from "../../base/units.ts";
-import type { EpochMs } from "../../base/units.ts";
+import type { DurationMs, EpochMs } from "../../base/units.ts";
 import { gateTypes } from "../../resource/conditions.ts";
 import type { WantedCondition } from "../../resource/conditions.ts";
 import type { DurableTimerSpec, DurableTimerStatus } from "../../resource/durable-timer.ts";
@@ -82,7 +82,8 @@ type Pause = "none" | "stated" | "startup" | "foreign";
 function pauseKind(consumer: ConsumerFacts, brokerTimeMs: EpochMs): Pause {
   if (!consumer.isPaused || consumer.pausedUntilMs === undefined) return "none";
   if (consumer.pausedUntilMs === statedPauseUntilMs) return "stated";
-  return consumer.pausedUntilMs <= later(brokerTimeMs, resumePauseMs) ? "startup" : "foreign";
+  // Twice, because the clocks of the servers that set and that tell the pause may differ.
+  return consumer.pausedUntilMs <= later(brokerTimeMs, (2 * resumePauseMs) as DurationMs) ? "startup" : "foreign";
 }
 
 function isStopStated(role: ConsumerRole, spec: DurableTimerSpec): boolean {

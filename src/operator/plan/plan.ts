@@ -27,9 +27,10 @@ import type { TopologyVerdict } from "./topology.ts";
 import { restoredEvents, transitionEvents } from "./transitions.ts";
 import type { PlannedEvent } from "./transitions.ts";
 import type { DurableTimerStatus } from "../../resource/durable-timer.ts";
-import { carriedOver, cause, statusOf, want } from "./verdict.ts";
+import { carriedOver, cause, statusOf, want, wasTrue } from "./verdict.ts";
 import type { Cause, Verdict } from "./verdict.ts";
 import { judgeWorkers } from "./workers.ts";
+import type { TopologyStanding } from "./workers.ts";
 
 /** What is to be done, and what is to be shown. */
 export type Plan = {
@@ -86,8 +87,9 @@ function judgeLiving(observed: Observed): Omit<Judged, "isPaused"> {
 
 function judgeUsable(observed: Observed, verdict: BrokerVerdict, broker: ReachedBroker): Omit<Judged, "isPaused"> {
   const topology = judgeTopology(observed, broker);
-  const workers = judgeWorkers(observed, statusOf(topology.wanted, "TopologyReady") === "True");
-  const before = [...verdict.wanted, ...topology.wanted, ...workers.wanted];
+  const isProven = statusOf(topology.wanted, "TopologyReady") === "True";
+  const workers = judgeWorkers(observed, topology.standing === "foreign" ? "foreign" : provenOr(isProven));
+  const before = [...verdict.wanted, ...syncedWith(topology.wanted, workers), ...workers.wanted];
   const delivery = judgeDelivery(observed, { broker, topology, before });
   return {
     wanted: [...before, ...delivery.wanted],
@@ -101,6 +103,20 @@ function judgeUsable(observed: Observed, verdict: BrokerVerdict, broker: Reached
     workers: workers.workers,
     ...delivery.parts,
   };
+}
+
+function provenOr(isProven: boolean): TopologyStanding {
+  return isProven ? "proven" : "unproven";
+}
+
+/** What differs at the workers belongs to the same picture as what differs at the streams. */
+function syncedWith(wanted: readonly WantedCondition[], { actions }: Pick<Verdict, "actions">): readonly WantedCondition[] {
+  const fields = actions.flatMap((action) => (action.kind === "ApplyWorkers" ? action.changes : []));
+  const sync = wanted.findLast(({ type }) => type === "InSync");
+  if (fields.length === 0 || sync === undefined || sync.status === "Unknown") return wanted;
+  const text = fields.map((field) => `workers.${field}`).join(", ");
+  const reason = sync.status === "True" ? "Drifted" : sync.reason;
+  return [...wanted, want("InSync", "False", cause(reason, sync.message === "" ? text : `${sync.message}, ${text}`))];
 }
 
 type Delivery = {
@@ -134,7 +150,7 @@ function judgeDelivery(observed: Observed, at: { readonly broker: ReachedBroker;
 /** The last status stands, but for the workers, which do not depend on the broker's being seen. */
 function judgeHeld(observed: Observed, broker: BrokerVerdict): Omit<Judged, "isPaused"> {
   const { status } = observed.resource;
-  const workers = judgeWorkers(observed, statusOf(carriedOver(status, ["TopologyReady"]), "TopologyReady") === "True");
+  const workers = judgeWorkers(observed, provenOr(wasTrue(status, "TopologyReady")));
   const kept = carriedOver(status, ["TopologyReady", "ResumeOpen", "AdmissionOpen", "ReplicasHealthy", "CapacityOK", "InSync"]);
   return {
     wanted: [...kept, ...broker.wanted, ...workers.wanted],
@@ -147,12 +163,14 @@ function judgeHeld(observed: Observed, broker: BrokerVerdict): Omit<Judged, "isP
 }
 
 function judgeWithoutBroker(observed: Observed, broker: BrokerVerdict, because: Cause): Omit<Judged, "isPaused"> {
-  const workers = judgeWorkers(observed, false);
+  // Workers follow the servers of the spec: into a wrong account they must not be sent.
+  const isElsewhere = broker.stall?.reason === "WrongAccount" || broker.stall?.reason === "AccountUnknown";
+  const workers = judgeWorkers(observed, isElsewhere ? "foreign" : "unproven");
   const unknown = [...behindBroker, ...(broker.kind === "lost" ? (["WorkersReady"] as const) : [])].map((type) => want(type, "Unknown", because));
   return {
     wanted: [...broker.wanted, ...workers.wanted, ...unknown],
     // A correction of the workers rolls although the broker is away; nothing of theirs is scaled down for it.
-    actions: workers.actions,
+    actions: isElsewhere ? [] : workers.actions,
     ...firstCauses([broker, ...(broker.kind === "lost" ? [] : [workers])]),
     restored: [],
     workers: workers.workers,

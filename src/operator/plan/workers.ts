@@ -27,8 +27,11 @@ export function desiredWorkers(observed: Observed): DesiredWorkers {
   return { key, uid, ownerId: ownOwnerId(observed), spec };
 }
 
-/** `isProven`: the topology was found complete by this very look. */
-export function judgeWorkers(observed: Observed, isProven: boolean): WorkersVerdict {
+/** What the look at the topology means for the first creation: it is there, it may come, or it is not ours to use. */
+export type TopologyStanding = "proven" | "unproven" | "foreign";
+
+/** Judges the workers. */
+export function judgeWorkers(observed: Observed, topology: TopologyStanding): WorkersVerdict {
   const { workers: looked } = observed;
   const had = observed.resource.status?.workers;
   if (looked.kind === "failed") return { ...unreadable(observed, looked.failure), workers: had };
@@ -39,13 +42,14 @@ export function judgeWorkers(observed: Observed, isProven: boolean): WorkersVerd
     const stall = cause("WorkersForeign", `${text} Remove them, or rename this resource.`);
     return { wanted: [want("WorkersReady", "False", stall)], actions: [], stall, workers: had };
   }
-  if (facts === undefined) return judgeMissing(observed, isProven);
+  if (facts === undefined) return judgeMissing(observed, topology);
   return judgeExisting(observed, facts);
 }
 
-function judgeMissing(observed: Observed, isProven: boolean): WorkersVerdict {
+function judgeMissing(observed: Observed, topology: TopologyStanding): WorkersVerdict {
   const had = observed.resource.status?.workers;
-  if (!isProven && had?.everReady !== true) {
+  const mayCreate = topology === "proven" || (topology === "unproven" && had?.everReady === true);
+  if (!mayCreate) {
     return { wanted: [want("WorkersReady", "False", cause("WaitingForTopology"))], actions: [], workers: had };
   }
   const action: Action = { kind: "ApplyWorkers", desired: desiredWorkers(observed), changes: [], because: "there are none" };

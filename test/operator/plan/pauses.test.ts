@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { resumePauseMs } from "../../../src/base/limits.ts";
 import type { EpochMs } from "../../../src/base/units.ts";
 import type { Observed } from "../../../src/operator/plan/observed.ts";
 import { statedPauseUntilMs } from "../../../src/operator/plan/pauses.ts";
@@ -16,6 +17,7 @@ describe("resumes and admission", () => {
   const rows: readonly Row[] = [
     { name: "the first opening follows the other gates", scene: () => startup(400_000), actions: [openText], turns: ["Ready False Provisioning", "ResumeOpen False Provisioning", "Reconciling True Provisioning"], because: "every gate before it is open" },
     { name: "while a gate is closed the pause stays", scene: () => neverReady(400_000), actions: [], turns: workersDown, because: "more than half of it is left" },
+    { name: "a pause that seems too long by the clock of another server is still ours", scene: () => startup(resumePauseMs + 30_000), actions: [openText], turns: ["Ready False Provisioning", "ResumeOpen False Provisioning", "Reconciling True Provisioning"], because: "clocks of servers differ" },
     { name: "a pause about to end is extended", scene: () => neverReady(200_000), actions: [`${pauseText} 2026-11-30T20:10:00.000Z`], turns: workersDown, because: "the gate is still closed" },
     { name: "a pause that ended by itself counts as opened", scene: () => withConsumer(neverReady(1), "resume", (consumer) => ({ ...consumer, isPaused: false })), actions: [], turns: [...workersDown.slice(0, 2), "ResumeOpen True Open", ...workersDown.slice(2)], because: "without an operator it opens by itself" },
     { name: "once opened, lost workers do not close it", scene: () => withWorkers(settled(), { readyReplicas: 0 }), actions: [], turns: workersDown, because: "resumes that are stored may well be delivered" },
