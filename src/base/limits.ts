@@ -62,8 +62,10 @@ export const atomicBatchBytesMax = 8 * 1024 * 1024;
 export const atomicBatchSizeMin = 24;
 /** Subjects in one multi-get; the broker's own limit is 1,024. */
 export const multiGetSizeMax = 512;
+/** Bytes of one reply to a multi-get. */
+export const multiGetBytesMax = 8 * 1024 * 1024;
 /** Leader reads in flight at once. */
-export const leaderReadsInFlightMax = 64;
+export const leaderReadsInFlightMax = 32;
 /** A connection attempt to one server gives up after this time. */
 export const dialTimeoutMs = ms(5_000);
 /** Delay before a lost connection is dialled again: grows from the first to the second. */
@@ -81,9 +83,11 @@ export const pullHeartbeatMs = ms(2_000);
 export const pullBackoffMsMin = ms(100);
 export const pullBackoffMsMax = ms(2_000);
 /** Bytes of messages that one source or walk asks for at once, and holds. */
-export const pullBufferBytesMax = 32 * 1024 * 1024;
+export const pullBufferBytesMax = 12 * 1024 * 1024;
 /** Added to the broker's max_payload for subject, reply and headers: every message fits in a pull of that size. */
 export const messageOverheadBytesMax = 128 * 1024;
+/** The broker cuts off a client for which this many bytes wait: its own default. */
+export const brokerPendingBytesMax = 64 * 1024 * 1024;
 /** A walk over a stream gives up after this many attempts in a row without a message. */
 export const scanAttemptsMax = 10;
 /** Delay before a walk tries again. */
@@ -285,6 +289,8 @@ export const eventNoteCharsMax = 1_024;
 
 assert(atomicBatchSizeMax < 1_000, "atomic batches below the broker's limit");
 assert(multiGetSizeMax <= 1_024, "multi-gets within the broker's limit");
+assert(4 * pullBufferBytesMax + multiGetBytesMax < brokerPendingBytesMax, "three sources, a walk and a read at once do not get a client cut off");
+assert(leaderReadsInFlightMax * payloadBytesMax * 1.5 < brokerPendingBytesMax, "nor do reads of the leader, whose replies are base64");
 assert(ackWaitMs >= 3 * ackExtendIntervalMs, "an acknowledgement wait survives two missed extensions");
 assert(ackWaitMs >= 4 * wakeLeadMs, "an acknowledgement wait of several leads");
 assert(publishTimeoutMs < ackWaitMs, "a publish settles within the acknowledgement wait");

@@ -43,7 +43,7 @@ class NatsBrokerSession implements BrokerSession {
 
   async observe(signal: AbortSignal): Promise<BrokerObservation> {
     const beganAtMs = this.#clock.monotonicMs();
-    const connected = await this.#connection.connected(apiTimeoutMs);
+    const connected = await this.#connection.connected(apiTimeoutMs, signal);
     signal.throwIfAborted();
     const observation = connected.kind === "failed" ? connected : await this.#observeConnected();
     signal.throwIfAborted();

@@ -78,8 +78,8 @@ class Connection implements BrokerConnection {
     return this.#session?.identity;
   }
 
-  async connected(timeoutMs: DurationMs): Promise<Told<BrokerIdentity>> {
-    const identity = this.#session?.identity ?? (await this.#nextIdentity(timeoutMs));
+  async connected(timeoutMs: DurationMs, signal?: AbortSignal): Promise<Told<BrokerIdentity>> {
+    const identity = this.#session?.identity ?? (await this.#nextIdentity(timeoutMs, signal));
     if (identity !== undefined) return { kind: "told", value: identity };
     return { kind: "failed", failure: this.#lastFailure ?? new Failure("transient", "BROKER_UNREACHABLE", `connect to ${this.#options.servers.join(", ")}`) };
   }
@@ -234,12 +234,12 @@ class Connection implements BrokerConnection {
     return () => this.#sessionListeners.delete(listener);
   }
 
-  async #nextIdentity(timeoutMs: DurationMs): Promise<BrokerIdentity | undefined> {
+  async #nextIdentity(timeoutMs: DurationMs, signal: AbortSignal | undefined): Promise<BrokerIdentity | undefined> {
     const found = new AbortController();
     const stop = this.onEvent((event) => {
       if (event.kind === "connected" || event.kind === "closed") found.abort();
     });
-    await this.#tools.clock.sleep(timeoutMs, found.signal);
+    await this.#tools.clock.sleep(timeoutMs, signal === undefined ? found.signal : AbortSignal.any([found.signal, signal]));
     stop();
     return this.#session?.identity;
   }

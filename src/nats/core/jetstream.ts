@@ -181,8 +181,8 @@ export interface BrokerConnection {
   /** Counts from 1; grows at each disconnect, so that what was received before it is recognised as old. */
   epoch(): number;
   identity(): BrokerIdentity | undefined;
-  /** Resolves once connected, or with a failure when `timeoutMs` passes first. */
-  connected(timeoutMs: DurationMs): Promise<Told<BrokerIdentity>>;
+  /** Resolves once connected, or with a failure when `timeoutMs` passes or `signal` aborts first. */
+  connected(timeoutMs: DurationMs, signal?: AbortSignal): Promise<Told<BrokerIdentity>>;
   onEvent(listener: (event: BrokerEvent) => void): () => void;
   /** Finishes what is in flight, then closes. Idempotent. */
   close(): Promise<void>;

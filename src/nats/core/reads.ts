@@ -2,10 +2,11 @@
  * The last message of each of many subjects, from the stream's leader or from any replica.
  *
  * From the leader: one request per subject, a bounded number at once. From a replica: many subjects in one request, whose
- * replies end with a status. The server may end early, at its own limit of bytes; what is missing then is asked for
- * again, because an absent message and one that was not sent look the same.
+ * replies end with a status. The server ends early at a number of bytes; what is missing then is asked for again, because
+ * an absent message and one that was not sent look the same. Without that number it would send as much as it would cut a
+ * slow client off for.
  */
-import { apiTimeoutMs, leaderReadsInFlightMax, multiGetSizeMax } from "../../base/limits.ts";
+import { apiTimeoutMs, leaderReadsInFlightMax, multiGetBytesMax, multiGetSizeMax } from "../../base/limits.ts";
 import { utf8 } from "../../base/bytes.ts";
 import type { Failure } from "../../base/failure.ts";
 import { Semaphore } from "../../concurrency/semaphore.ts";
@@ -73,7 +74,7 @@ export class Reader {
     return new Promise((resolve) => {
       session.request({
         subject: `${this.#link.apiPrefix}.DIRECT.GET.${stream}`,
-        body: utf8(JSON.stringify({ multi_last: subjects, batch: subjects.length })),
+        body: utf8(JSON.stringify({ multi_last: subjects, batch: subjects.length, max_bytes: multiGetBytesMax })),
         timeoutMs: apiTimeoutMs,
         attempt,
         onReply: (reply) => {

@@ -1,0 +1,97 @@
+import { connect, headers } from "@nats-io/transport-node";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { pullBufferBytesMax } from "../../../src/base/limits.ts";
+import { openBroker } from "../../../src/nats/core/connection.ts";
+import type { BrokerConnection, PullSource } from "../../../src/nats/core/jetstream.ts";
+import { systemClock } from "../../../src/system/clock.ts";
+import { systemRandom } from "../../../src/system/random.ts";
+import { consumerConfig, eventually, message, ms, must, never, takeExactly } from "../../conformance/jetstream.ts";
+import { startServers } from "../../servers.ts";
+import type { NatsServers } from "../../servers.ts";
+
+let servers: NatsServers;
+let connection: BrokerConnection;
+let streamCount = 0;
+
+beforeAll(async () => {
+  servers = await startServers();
+  connection = openBroker({ servers: servers.urls, name: "test" }, { clock: systemClock, random: systemRandom });
+  must(await connection.connected(ms(5_000)));
+});
+afterAll(async () => {
+  await connection.close();
+  await servers.stop();
+});
+
+async function queue(consumer: Readonly<Record<string, unknown>> = {}): Promise<{ readonly stream: string; readonly open: (lookahead: number) => PullSource }> {
+  streamCount += 1;
+  const stream = `Q${String(streamCount)}`;
+  must(await connection.admin.createStream({ name: stream, subjects: [`${stream}.>`], retention: "workqueue" }));
+  must(await connection.admin.createConsumer(stream, { ...consumerConfig, ...consumer }));
+  return {
+    stream,
+    open: (lookahead) => {
+      const source = connection.jetStream.openSource({ stream, consumer: consumerConfig.durable_name, lookahead });
+      onTestFinished(() => source.close());
+      return source;
+    },
+  };
+}
+
+describe("a standing pull", () => {
+  test("goes on after a server that stood still for longer than its heartbeats", { timeout: 60_000 }, async () => {
+    const { stream, open } = await queue();
+    const source = open(10);
+    expect(await source.take({ max: 1, expiresMs: ms(100), signal: never })).toEqual([]);
+    servers.servers[0]?.pause();
+    await systemClock.sleep(ms(7_000));
+    servers.servers[0]?.resume();
+    await eventually("the broker takes messages", async () => (await connection.jetStream.publish([message(`${stream}.a`)]))[0]?.kind === "stored", 30_000);
+    expect((await takeExactly(source, 1, 20_000)).length).toBe(1);
+  });
+
+  test("holds no more bytes than its bound, and still delivers everything", { timeout: 60_000 }, async () => {
+    const { stream, open } = await queue();
+    const body = new Uint8Array(1_000_000);
+    for (let part = 0; part < 5; part += 1) await connection.jetStream.publish(Array.from({ length: 10 }, (_, index) => message(`${stream}.${String(part * 10 + index)}`, { body })));
+    const source = open(100);
+    const [first] = await takeExactly(source, 1);
+    const held = async (): Promise<number> => must(await connection.jetStream.consumerState(stream, consumerConfig.durable_name)).ackPending;
+    await eventually("the buffer is full", async () => (await held()) >= 11);
+    await systemClock.sleep(ms(300));
+    expect(await held()).toBeLessThanOrEqual(pullBufferBytesMax / body.length + 2);
+    const rest = await takeExactly(source, 49, 30_000);
+    expect([first, ...rest].map((delivered) => delivered?.message.sequence)).toEqual(Array.from({ length: 50 }, (_, index) => index + 1));
+  });
+
+  test("is not stopped by a message whose sender gave it the status line of a server", async () => {
+    const { stream, open } = await queue();
+    const client = await connect({ servers: [...servers.urls] });
+    onTestFinished(() => client.close());
+    for (const code of [409, 503, 408, 100]) await client.request(`${stream}.${String(code)}`, "body", { headers: headers(code, "Consumer Deleted"), timeout: 5_000 });
+    const taken = await takeExactly(open(2), 4);
+    expect(taken.map(({ message: { subject } }) => subject)).toEqual([409, 503, 408, 100].map((code) => `${stream}.${String(code)}`));
+  });
+
+  test("keeps what waits in its buffer from being delivered to others", { timeout: 60_000 }, async () => {
+    const { stream, open } = await queue({ ack_wait: 13_000_000_000 });
+    await connection.jetStream.publish([message(`${stream}.a`), message(`${stream}.b`)]);
+    const source = open(2);
+    const [first] = await source.take({ max: 1, expiresMs: ms(5_000), signal: never });
+    expect(first?.settle({ kind: "ack" })).toBe(true);
+    // Longer than the acknowledgement wait: the second message lies in the buffer all the time.
+    await systemClock.sleep(ms(15_000));
+    const [second] = await takeExactly(source, 1);
+    expect([second?.message.subject, second?.deliveryCount]).toEqual([`${stream}.b`, 1]);
+    expect(await source.take({ max: 1, expiresMs: ms(500), signal: never })).toEqual([]);
+  });
+
+  test("hands back what waits in its buffer while it is paused", { timeout: 60_000 }, async () => {
+    const { stream, open } = await queue();
+    await connection.jetStream.publish(["a", "b", "c"].map((name) => message(`${stream}.${name}`)));
+    const [paused, other] = [open(3), open(3)];
+    expect(await paused.take({ max: 1, expiresMs: ms(5_000), signal: never })).toHaveLength(1);
+    paused.pause();
+    expect((await takeExactly(other, 2, 10_000)).map(({ message: { subject } }) => subject).sort()).toEqual([`${stream}.b`, `${stream}.c`]);
+  });
+});
