@@ -1,7 +1,7 @@
 import { explainPlan } from "../operator/plan/explain.ts";
 import { plan as planOf } from "../operator/plan/plan.ts";
-import { complainOfFile } from "./refusal.ts";
 import type { CliTools, Place } from "./tools.ts";
+import { complainOfFile } from "./validate.ts";
 
 /** Prints the plan that the operator would carry out now. */
 export async function plan(tools: CliTools, place: Place): Promise<void> {

@@ -1,7 +1,7 @@
 import { isTrue } from "../resource/conditions.ts";
 import type { DurableTimerStatus } from "../resource/durable-timer.ts";
-import { complainOfFile } from "./refusal.ts";
 import type { CliTools, LookedLocal, Place } from "./tools.ts";
+import { complainOfFile } from "./validate.ts";
 
 /** Prints what local mode last wrote down about a file's resource. */
 export function status(tools: CliTools, place: Place): void {

@@ -18,6 +18,7 @@ export type ChildCommand = {
   readonly environment: Readonly<Record<string, string>>;
 };
 
+/** How a child ended: exactly one of the two is set. */
 export type ChildExit = { readonly code: number | null; readonly signal: string | null };
 
 /** A running child. */

@@ -15,8 +15,7 @@ import { childProbeIntervalMs, childRestartMsMax, childRestartMsMin, childSettle
 import type { Random } from "../base/random.ts";
 import { backoffMs } from "../concurrency/backoff.ts";
 import { describeExit, startChild, stopChild, type Child } from "./child-process.ts";
-import { freePort, isPortFree } from "./free-port.ts";
-import { answersOk } from "./http-probe.ts";
+import { answersOk, freePort, isPortFree } from "./loopback.ts";
 import { serverRole, type ProcessLedger } from "./process-ledger.ts";
 import { readJsonFile, writeJsonFile } from "./state-files.ts";
 

@@ -36,6 +36,7 @@ export type LocalClusterOptions = {
   readonly recordedWorkers?: () => PoolFacts | undefined;
 };
 
+/** The cluster of one state folder. */
 export class LocalCluster implements ClusterPort {
   readonly #options: LocalClusterOptions;
   readonly #changes = new EventTarget();

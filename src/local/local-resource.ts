@@ -49,6 +49,7 @@ type Stored = {
 
 type Current = { readonly name: string; readonly stored: Stored };
 
+/** The resource of one file, with what the state folder remembers of it. */
 export class LocalResource {
   readonly #options: LocalResourceOptions;
   #text: string | undefined;

@@ -5,6 +5,7 @@ import { appendFileSync, mkdirSync, renameSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { childLogBytesMax } from "../base/limits.ts";
 
+/** One log file, open for as long as the process. */
 export class LogFile {
   readonly #path: string;
   #bytes: number;

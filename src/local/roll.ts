@@ -17,6 +17,7 @@ export type WorkerView = {
   readonly isStopping: boolean;
 };
 
+/** What is wanted of the workers. */
 export type WantedWorkers = { readonly replicas: number; readonly hash: string };
 
 /** How many workers of the wanted configuration to start, and which slots to stop. */

@@ -16,6 +16,7 @@ export type StatePaths = {
   readonly logs: string;
 };
 
+/** The layout of the state folder `root`. */
 export function statePaths(root: string): StatePaths {
   return {
     root,

@@ -40,6 +40,7 @@ export type PoolOptions = {
   readonly onChange: () => void;
 };
 
+/** The pool of one resource; every change of a worker leads to its next step. */
 export class WorkerPool {
   readonly #options: PoolOptions;
   readonly #running = new Set<Promise<void>>();

@@ -52,6 +52,7 @@ export type SlotOptions = {
   readonly onChange: () => void;
 };
 
+/** One place for a worker; `run` is its life. */
 export class WorkerSlot {
   readonly slot: string;
   readonly hash: string;

@@ -1,6 +1,7 @@
-/** Ports on loopback for child processes. */
+/** Child processes on loopback: ports for them, and their answers. */
 import { createServer } from "node:net";
 import { Failure } from "../base/failure.ts";
+import { childProbeTimeoutMs } from "../base/limits.ts";
 import type { Random } from "../base/random.ts";
 
 /** A port that nobody listens on now. Below the range from which kernels take ports for outgoing connections. */
@@ -19,6 +20,17 @@ export function isPortFree(port: number): Promise<boolean> {
     probe.once("error", () => { resolve(false); });
     probe.listen({ port, host: "127.0.0.1", exclusive: true }, () => { probe.close(() => { resolve(true); }); });
   });
+}
+
+/** Whether a server on loopback answers this path with success, within a bounded time. Never rejects. */
+export async function answersOk(port: number, path: string): Promise<boolean> {
+  try {
+    const response = await fetch(`http://127.0.0.1:${String(port)}${path}`, { signal: AbortSignal.timeout(childProbeTimeoutMs), redirect: "error" });
+    await response.body?.cancel();
+    return response.ok;
+  } catch {
+    return false;
+  }
 }
 
 const portMin = 20_000;
