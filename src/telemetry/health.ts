@@ -24,6 +24,7 @@ export type HealthOptions = {
   readonly log: Log;
 };
 
+/** A server that listens; the port is the one it got. */
 export type HealthServer = { readonly port: number; close(): Promise<void> };
 
 /** Listens; rejects when the port cannot be had. */

@@ -6,10 +6,13 @@ import { pino, type DestinationStream, type Logger } from "pino";
 import { Failure } from "../base/failure.ts";
 import type { Log, LogFields } from "../base/log.ts";
 
+/** From the chattiest to the quietest. */
 export const logLevels = ["debug", "info", "warn", "error"] as const;
 
+/** The least that is written. */
 export type LogLevel = (typeof logLevels)[number];
 
+/** What a log is made of. */
 export type LogOptions = {
   readonly level: LogLevel;
   /** Appear on every line, such as the component and its version. */
