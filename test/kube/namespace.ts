@@ -18,6 +18,8 @@ export type TestNamespace = {
   admin<Answer = unknown>(call: ApiRequest): Promise<Answer>;
   /** Creates a service account that may do this in this namespace (and nothing else), and returns its kubeconfig. */
   accountWith(name: string, rules: readonly PolicyRule[]): Promise<string>;
+  /** Gives an account of this namespace rights on the whole cluster, until the namespace is deleted. */
+  grantClusterWide(account: string, rules: readonly PolicyRule[]): Promise<void>;
   delete(): Promise<void>;
 };
 
@@ -36,8 +38,22 @@ export async function createNamespace(kubeconfigPath: string, prefix: string): P
     await waitUntil({ what: "the role is in force", probe: async () => await mayDo(path, name, rules), timeoutMs: 20_000 });
     return path;
   };
-  return { name, admin, accountWith, delete: async () => void (await admin({ method: "DELETE", path: `/api/v1/namespaces/${name}` })) };
+  const granted: string[] = [];
+  const grantClusterWide = async (account: string, rules: readonly PolicyRule[]): Promise<void> => {
+    const grant = `${name}-${account}`;
+    await admin({ method: "POST", path: `${clusterRbac}/clusterroles`, body: { metadata: { name: grant }, rules } });
+    const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: grant };
+    const subjects = [{ kind: "ServiceAccount", namespace: name, name: account }];
+    await admin({ method: "POST", path: `${clusterRbac}/clusterrolebindings`, body: { metadata: { name: grant }, roleRef, subjects } });
+    granted.push(`${clusterRbac}/clusterrolebindings/${grant}`, `${clusterRbac}/clusterroles/${grant}`);
+  };
+  const remove = async (): Promise<void> => {
+    for (const path of [...granted, `/api/v1/namespaces/${name}`]) await admin({ method: "DELETE", path });
+  };
+  return { name, admin, accountWith, grantClusterWide, delete: remove };
 }
+
+const clusterRbac = "/apis/rbac.authorization.k8s.io/v1";
 
 /** Asks the API server itself whether the last rule has arrived in its authorizer. */
 async function mayDo(kubeconfigPath: string, namespace: string, rules: readonly PolicyRule[]): Promise<boolean> {
