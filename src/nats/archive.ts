@@ -10,6 +10,7 @@ import { readOutcome, writeOutcome } from "./outcomes.ts";
 import { recordIn } from "./records.ts";
 import type { StageWriter } from "./stage-writer.ts";
 
+/** The archive over the stream of ended timers. */
 export function natsArchive(jetStream: JetStream, writer: StageWriter): Archive {
   return {
     async create(items) {

@@ -4,6 +4,7 @@ import { headerNames } from "../protocol/names.ts";
 import type { StoredMessage } from "../protocol/message.ts";
 import type { Armed } from "../worker/ports.ts";
 
+/** Headers of a schedule of this transition and due time. */
 export function armedHeaders({ generation, fence, dueAtMs }: Pick<Armed, "generation" | "fence" | "dueAtMs">): readonly (readonly [string, string])[] {
   return [
     [headerNames.fence, `${String(generation)}:${String(fence)}`],

@@ -17,6 +17,7 @@ import type { Delivered, JetStream } from "./core/jetstream.ts";
 
 type Sample = { readonly receivedAtMs: MonotonicMs; readonly stampMs: number };
 
+/** The bound of one connection; feed it wakes, or let it ask. */
 export class NatsBrokerClock implements BrokerClock {
   readonly #jetStream: JetStream;
   readonly #clock: Clock;

@@ -3,6 +3,7 @@ import { streamNames } from "../protocol/names.ts";
 import type { CapacityProbe, StreamUsage } from "../worker/ports.ts";
 import type { JetStream, StreamState, Told } from "./core/jetstream.ts";
 
+/** Usage of three streams and the account, asked anew at each call. */
 export function natsCapacityProbe(jetStream: JetStream): CapacityProbe {
   return {
     async usage() {

@@ -9,6 +9,7 @@ import { readOutcome, writeOutcome } from "./outcomes.ts";
 import { isMarker } from "./records.ts";
 import { Failure } from "../base/failure.ts";
 
+/** Notes, always read from the leader. */
 export function natsNotesStore(jetStream: JetStream): NotesStore {
   return {
     async read(name) {

@@ -17,12 +17,14 @@ export function looked<S, T>(told: Told<S>, factsOf: (state: S) => T): Looked<T>
   return code === "STREAM_MISSING" || code === "CONSUMER_MISSING" ? { kind: "absent" } : { kind: "failed", failure: failureFact(told.failure) };
 }
 
+/** A stream as the plan sees it. */
 export function streamFacts(state: StreamState): StreamFacts {
   const { name, config, createdAt, messages, bytes, firstSequence, lastSequence, leader } = state;
   const replicas = state.replicas.map((replica) => ({ name: replica.name, isCurrent: replica.current, isOffline: replica.offline, lag: replica.lag }));
   return { name, config, createdAt, messages, bytes, firstSequence, lastSequence, replicas, ...(leader === undefined ? {} : { leader }) };
 }
 
+/** A consumer as the plan sees it; a pause that has ended is none. */
 export function consumerFacts(stream: string, state: ConsumerState): ConsumerFacts {
   const { name, config, createdAt, pending, ackPending, waitingPulls, paused } = state;
   const pausedUntilMs = Date.parse(String(config["pause_until"])) as EpochMs;

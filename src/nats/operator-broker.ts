@@ -18,8 +18,10 @@ import type { BrokerConnection, LastMessage, PublishOutcome, StreamState, Told }
 import { brokerFacts, consumerFacts, failureFact, looked, streamFacts } from "./observation.ts";
 import { isMarker } from "./records.ts";
 
+/** What each session needs to dial and to wait. */
 export type BrokerTools = { readonly clock: Clock; readonly random: Random };
 
+/** Sessions over real connections. */
 export function natsBrokerPort(tools: BrokerTools): BrokerPort {
   return {
     open: (options: BrokerConnectionOptions) => new NatsBrokerSession(openBroker(options, tools), tools.clock),

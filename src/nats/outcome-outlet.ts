@@ -3,6 +3,7 @@ import { encodeOutcome } from "../protocol/outcome.ts";
 import type { OutcomeOutlet } from "../worker/ports.ts";
 import type { JetStream } from "./core/jetstream.ts";
 
+/** Answers over the present session; without one they are lost. */
 export function natsOutcomeOutlet(jetStream: JetStream): OutcomeOutlet {
   return {
     send(items) {

@@ -6,6 +6,7 @@ import type { ResumeOutlet } from "../worker/ports.ts";
 import { writeOutcome } from "./outcomes.ts";
 import type { StageWriter } from "./stage-writer.ts";
 
+/** Resumes with a message id each, so that a second copy within the duplicate window is not stored. */
 export function natsResumeOutlet(writer: StageWriter): ResumeOutlet {
   return {
     async publish(items) {

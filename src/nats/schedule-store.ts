@@ -10,6 +10,7 @@ import type { JetStream, LastMessage } from "./core/jetstream.ts";
 import { toldOutcome, writeOutcome } from "./outcomes.ts";
 import type { StageWriter } from "./stage-writer.ts";
 
+/** Schedules and their wakes, both in one stream. */
 export function natsScheduleStore(jetStream: JetStream, writer: StageWriter): ScheduleStore {
   return {
     async arm(items) {

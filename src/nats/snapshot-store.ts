@@ -6,6 +6,7 @@ import type { JetStream } from "./core/jetstream.ts";
 import { readOutcome, writeOutcome } from "./outcomes.ts";
 import type { StageWriter } from "./stage-writer.ts";
 
+/** Snapshots, one subject each. */
 export function natsSnapshotStore(jetStream: JetStream, writer: StageWriter): SnapshotStore {
   return {
     async create(items) {

@@ -4,11 +4,13 @@ import type { StoredMessage } from "../protocol/message.ts";
 import type { Delivery, Source } from "../worker/ports.ts";
 import type { Delivered, JetStream } from "./core/jetstream.ts";
 
+/** Which consumer, and how far ahead. */
 export type SourceTarget = { readonly stream: string; readonly consumer: string; readonly lookahead: number };
 
 /** `epoch` is the connection's present one; `onDelivered` sees each message first. */
 export type SourceTools = { readonly epoch: () => number; readonly onDelivered?: (delivered: Delivered) => void };
 
+/** A source over one durable consumer. */
 export function natsSource(jetStream: JetStream, target: SourceTarget, tools: SourceTools): Source {
   const pulls = jetStream.openSource(target);
   return {

@@ -10,6 +10,7 @@
 import { atomicBatchBytesMax, atomicBatchSizeMax, atomicBatchSizeMin } from "../base/limits.ts";
 import type { JetStream, OutgoingMessage, PublishOutcome, StreamState } from "./core/jetstream.ts";
 
+/** One per connection; it remembers which streams are worth batching. */
 export class StageWriter {
   readonly #jetStream: JetStream;
   readonly #worthBatching = new Map<string, boolean>();

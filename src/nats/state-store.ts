@@ -9,6 +9,7 @@ import { readOutcome, writeOutcome } from "./outcomes.ts";
 import { markerHeader, recordIn } from "./records.ts";
 import type { StageWriter } from "./stage-writer.ts";
 
+/** The state bucket without a KV client. */
 export function natsStateStore(jetStream: JetStream, writer: StageWriter): StateStore {
   return {
     async read(keys, from) {

@@ -6,6 +6,7 @@ import type { StateWalk, WalkedRecord } from "../worker/ports.ts";
 import type { JetStream } from "./core/jetstream.ts";
 import { recordIn } from "./records.ts";
 
+/** Walks in parts of the largest size; throws a Failure when it cannot go on. */
 export function natsStateWalk(jetStream: JetStream): StateWalk {
   return {
     async *walk(signal) {

@@ -21,6 +21,7 @@ export type TopologyRules = {
 /** `onStream` sees the state of every stream that exists. */
 export type TopologyProbeParts = { readonly connection: BrokerConnection; readonly rules: TopologyRules; readonly onStream: (state: StreamState) => void };
 
+/** A probe that asks for everything anew at each check. */
 export function natsTopologyProbe(parts: TopologyProbeParts): TopologyProbe {
   const { jetStream } = parts.connection;
   return {

@@ -12,6 +12,7 @@ import type { Link } from "./link.ts";
 
 type Config = Readonly<Record<string, unknown>>;
 
+/** Administration over the present session of a connection. */
 export class NatsAdmin implements JetStreamAdmin {
   readonly #link: Link;
 

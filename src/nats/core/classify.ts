@@ -48,10 +48,12 @@ export function noRespondersFailure(attempt: string): Failure {
   return new Failure("transient", "BROKER_NO_RESPONDERS", attempt);
 }
 
+/** No reply came in time: what was asked may have been done. */
 export function timeoutFailure(attempt: string): Failure {
   return new Failure("transient", "BROKER_TIMEOUT", attempt);
 }
 
+/** A reply came that says nothing we understand. */
 export function malformedFailure(attempt: string, cause?: unknown): Failure {
   return new Failure("transient", "BROKER_REPLY_MALFORMED", attempt, { cause });
 }

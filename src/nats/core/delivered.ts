@@ -11,6 +11,7 @@ import { deliveredMessage } from "./received.ts";
 import type { DeliveryInfo, ReceivedMessage } from "./received.ts";
 import type { Session } from "./session.ts";
 
+/** A delivery and the session to settle it in. */
 export class NatsDelivered implements Delivered {
   readonly message: StoredMessage;
   readonly deliveryCount: number;

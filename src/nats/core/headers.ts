@@ -9,6 +9,7 @@ import type { MsgHdrs } from "@nats-io/transport-node";
 import { assert } from "../../base/assert.ts";
 import type { MessageHeaders } from "../../protocol/message.ts";
 
+/** Headers in their order; a name may come more than once. */
 export type HeaderList = readonly (readonly [name: string, value: string])[];
 
 /** Headers to publish. The client asks for nothing but their bytes. */

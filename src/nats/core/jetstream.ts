@@ -43,6 +43,7 @@ export type BatchOutcome =
   | { readonly kind: "refused"; readonly failure: Failure }
   | { readonly kind: "unknown"; readonly failure: Failure };
 
+/** What lies last on a subject. */
 export type LastMessage =
   | { readonly kind: "found"; readonly message: StoredMessage }
   | { readonly kind: "absent" }
@@ -57,6 +58,7 @@ export interface Delivered {
   settle(how: Settlement): boolean;
 }
 
+/** What becomes of a delivery. All but `extend` are final. */
 export type Settlement =
   | { readonly kind: "ack" }
   | { readonly kind: "nak"; readonly delayMs: DurationMs }
@@ -128,6 +130,7 @@ export type BrokerIdentity = {
   readonly isClustered: boolean;
 };
 
+/** An answer, or why there is none. */
 export type Told<T> = { readonly kind: "told"; readonly value: T } | { readonly kind: "failed"; readonly failure: Failure };
 
 /** Data plane: what workers and clients use. */
@@ -188,6 +191,7 @@ export interface BrokerConnection {
   close(): Promise<void>;
 }
 
+/** What happens to a connection. An `error` alone ends nothing. */
 export type BrokerEvent =
   | { readonly kind: "connected"; readonly identity: BrokerIdentity; readonly epoch: number }
   | { readonly kind: "disconnected" }

@@ -62,5 +62,6 @@ export function readJson(attempt: string, message: ReceivedMessage): Told<Record
   }
 }
 
+/** The body of a request without one. */
 export const noBody = new Uint8Array(0);
 const decoder = new TextDecoder();

@@ -11,6 +11,7 @@ import { scan } from "./scan.ts";
 import { accountState, consumerState, streamState } from "./stream-state.ts";
 import type { StoredMessage } from "../../protocol/message.ts";
 
+/** The narrow interface over a link. */
 export class NatsJetStream implements JetStream {
   readonly #link: Link;
   readonly #publisher: Publisher;

@@ -16,6 +16,7 @@ import { disconnectedFailure, readJson } from "./link.ts";
 import type { Link } from "./link.ts";
 import type { Reply } from "./session.ts";
 
+/** Publishes over the present session; one per connection, because it bounds what is in flight. */
 export class Publisher {
   readonly #link: Link;
   readonly #inFlight = new Semaphore(publishesInFlightMax);
@@ -98,6 +99,7 @@ export function acknowledgement(attempt: string, reply: Reply): Acknowledgement 
   return { kind: isUnanswered || failure.code === "BROKER_REPLY_MALFORMED" ? "unknown" : "refused", failure };
 }
 
+/** What a reply to a publish or to the commit of a batch says. */
 export type Acknowledgement =
   | { readonly kind: "told"; readonly value: Readonly<Record<string, unknown>> }
   | { readonly kind: "conflict" }

@@ -22,10 +22,12 @@ import { deliveryInfo } from "./received.ts";
 import type { ReceivedMessage } from "./received.ts";
 import type { Session } from "./session.ts";
 
+/** Which consumer to pull from, and how far ahead. */
 export type PullTarget = { readonly stream: string; readonly consumer: string; readonly lookahead: number };
 
 type Pull = { readonly token: string; remaining: number; heardAtMs: MonotonicMs };
 
+/** A source over one consumer; several may share it, here or elsewhere. */
 export class NatsPullSource implements PullSource {
   readonly #link: Link;
   readonly #target: PullTarget;

@@ -18,6 +18,7 @@ import { disconnectedFailure, requestJson } from "./link.ts";
 import type { Link } from "./link.ts";
 import { apiMessage, directMessage } from "./received.ts";
 
+/** Reads over the present session; one per connection, because it bounds what is in flight. */
 export class Reader {
   readonly #link: Link;
   readonly #leaderReads = new Semaphore(leaderReadsInFlightMax);

@@ -14,8 +14,10 @@ import { deliveredMessage, deliveryInfo } from "./received.ts";
 import type { ReceivedMessage } from "./received.ts";
 import type { Session } from "./session.ts";
 
+/** Where a part of a walk begins, and how large its parts are. */
 export type CursorOptions = { readonly stream: string; readonly filter: string; readonly fromSequence: number; readonly batchSize: number };
 
+/** Makes the consumer of a walk. It goes by itself when nobody reads for a minute. */
 export async function openCursor(link: Link, options: CursorOptions): Promise<Told<Cursor>> {
   const { stream, filter, fromSequence } = options;
   const session = link.session();
@@ -52,6 +54,7 @@ type CursorParts = {
   readonly pending: number;
 };
 
+/** Reads one consumer part by part; close it. */
 export class Cursor {
   readonly #parts: CursorParts;
   readonly #inbox: string;

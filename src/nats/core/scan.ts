@@ -16,8 +16,10 @@ import { openCursor } from "./scan-cursor.ts";
 import type { Cursor } from "./scan-cursor.ts";
 import { streamState } from "./stream-state.ts";
 
+/** What to walk over; the walk stops when `signal` aborts. */
 export type ScanOptions = { readonly stream: string; readonly filter: string; readonly batchSize: number; readonly signal: AbortSignal };
 
+/** Walks over the messages under a filter; see the promises above. */
 export async function* scan(link: Link, options: ScanOptions): AsyncIterable<readonly StoredMessage[]> {
   assert(options.batchSize >= 1, "a part of at least one message");
   const scanner = new Scanner(link, options);

@@ -22,6 +22,7 @@ import type { BrokerIdentity } from "./jetstream.ts";
 import { receivedMessage } from "./received.ts";
 import type { ReceivedMessage } from "./received.ts";
 
+/** A message that came for a request, or why none will. */
 export type Reply = { readonly kind: "reply"; readonly message: ReceivedMessage } | { readonly kind: "failed"; readonly failure: Failure };
 
 export type Request = {
@@ -37,6 +38,7 @@ export type Request = {
 
 type Awaited = Pick<Request, "subject" | "attempt" | "onReply"> & { readonly deadlineMs: MonotonicMs };
 
+/** What a session is made of. */
 export type SessionParts = {
   readonly connection: NatsConnection;
   readonly identity: BrokerIdentity;
@@ -46,6 +48,7 @@ export type SessionParts = {
   readonly random: Random;
 };
 
+/** One epoch of a connection. */
 export class Session {
   readonly epoch: number;
   readonly identity: BrokerIdentity;
