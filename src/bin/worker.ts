@@ -11,7 +11,7 @@ import { systemClock } from "../system/clock.ts";
 import { systemRandom } from "../system/random.ts";
 import { systemSha256 } from "../system/sha256.ts";
 import { openHealth } from "../telemetry/health.ts";
-import { openLog, type LogLevel } from "../telemetry/log.ts";
+import { logLevels, openLog } from "../telemetry/log.ts";
 import { exposition, openRegistry, workerMetrics } from "../telemetry/metrics.ts";
 import { topologyRules } from "../topology/requirements.ts";
 import { Worker } from "../worker/worker.ts";
@@ -24,7 +24,10 @@ await main();
 
 async function main(): Promise<void> {
   const workerId = `${hostname()}-${String(process.pid)}-${systemRandom.token(6)}`;
-  const log = openLog({ level: (process.env["LOG_LEVEL"] ?? "info") as LogLevel, fields: { workerId } });
+  const asked = process.env["LOG_LEVEL"] ?? "info";
+  const level = logLevels.find((known) => known === asked);
+  const log = openLog({ level: level ?? "info", fields: { workerId } });
+  if (level === undefined) log.warn({ asked, known: logLevels }, "Was asked for an unknown log level");
   const read = readWorkerConfig(process.env[workerConfigVariable] ?? "");
   if (!read.ok) {
     log.error({ problems: read.problems.map(({ field, problem }) => `${field} ${problem}`), variable: workerConfigVariable }, "Read no usable configuration");
