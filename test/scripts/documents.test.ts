@@ -1,7 +1,7 @@
 // What documents show must be true: their code is a part of an example that compiles, their resources are valid.
 
 import { execFile } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
@@ -67,4 +67,13 @@ test("every reason of a condition is explained for whoever meets it, and no othe
   expect(conditionReasons.filter((reason) => !words.includes(reason))).toEqual([]);
   const first = [...read("docs/troubleshooting.md").matchAll(/^\| (`[A-Z][^|]*) \|/gm)].flatMap(([, cell = ""]) => cell.split(", ").map((word) => word.replaceAll("`", "")));
   expect(first.filter((word) => !(conditionReasons as readonly string[]).includes(word))).toEqual([]);
+});
+
+test("every invariant is enforced and shown by files that exist", () => {
+  const rows = [...read("ARCHITECTURE.md").matchAll(/^\| I(\d+) \|.*\|(.*)\|(.*)\|$/gm)];
+  expect(rows.map(([, number]) => Number(number))).toEqual(Array.from({ length: 15 }, (_, index) => index + 1));
+  const named = (cell = ""): readonly string[] => [...cell.matchAll(/`([^` ]+)`/g)].map(([, path]) => String(path));
+  const files = rows.flatMap(([, , enforced, shown]) => [...named(enforced).map((path) => `src/${path}`), ...named(shown).map((path) => `${path}.test.ts`)]);
+  expect(files.length).toBeGreaterThan(30);
+  expect(files.filter((path) => !existsSync(join(root, path)))).toEqual([]);
 });
