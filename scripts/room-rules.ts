@@ -31,7 +31,7 @@ export const ROOM_RULES: readonly IForbiddenRuleType[] = [
   {
     ...rule("every file is reached from an entry point", {}, {}),
     from: { path: ENTRY_POINTS.map((path) => `^${path}`) },
-    to: { path: "^src/", reachable: false },
+    to: { path: "^src/", pathNot: ENTRY_POINTS.map((path) => `^${path}`), reachable: false },
   },
 ];
 
