@@ -1,4 +1,4 @@
-/** The conformance suite against real servers: both versions, one and three of them. */
+/** The conformance suite against real servers. Each combination is a file of its own, so that they run side by side. */
 import { openBroker } from "../../src/nats/core/connection.ts";
 import { systemClock } from "../../src/system/clock.ts";
 import { systemRandom } from "../../src/system/random.ts";
@@ -6,6 +6,11 @@ import { startServers } from "../servers.ts";
 import type { ServerVersion } from "../servers.ts";
 import { describeJetStream, eventually, ms } from "./jetstream.ts";
 import type { ConformanceBroker } from "./jetstream.ts";
+
+/** Runs the suite against `count` servers of a version, with every acknowledgement on disk. */
+export function describeRealServers(version: ServerVersion, count: 1 | 3): void {
+  describeJetStream(`${version} NATS server, ${String(count)} of them`, () => openServers(version, count));
+}
 
 async function openServers(version: ServerVersion, count: 1 | 3): Promise<ConformanceBroker> {
   const servers = await startServers({ version, count, syncInterval: "always" });
@@ -25,10 +30,4 @@ async function openServers(version: ServerVersion, count: 1 | 3): Promise<Confor
       await servers.stop();
     },
   };
-}
-
-for (const version of ["recommended", "floor"] as const) {
-  for (const count of [1, 3] as const) {
-    describeJetStream(`${version} NATS server, ${String(count)} of them`, () => openServers(version, count));
-  }
 }

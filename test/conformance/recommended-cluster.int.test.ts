@@ -1,0 +1,3 @@
+import { describeRealServers } from "./real-servers.ts";
+
+describeRealServers("recommended", 3);
