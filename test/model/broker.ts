@@ -29,7 +29,7 @@ export class ModelBroker {
   readonly #subscriptions = new Set<{ readonly subject: string; readonly hear: (subject: string, body: Uint8Array) => void }>();
   #isUp = true;
   #offsetMs = 0;
-  #latestMs = 0;
+  readonly #offsets: { readonly offsetMs: number; readonly untilMs: number }[] = [];
   #lifeCount = 1;
   #leaderCount = 1;
 
@@ -55,19 +55,21 @@ export class ModelBroker {
   }
 
   clockMs(): number {
-    const nowMs = this.timeline.nowMs() + this.#offsetMs;
-    this.#latestMs = Math.max(this.#latestMs, nowMs);
-    return nowMs;
+    return this.timeline.nowMs() + this.#offsetMs;
   }
 
-  /** The latest time that its clock has ever shown. */
-  latestMs(): number {
-    this.clockMs();
-    return this.#latestMs;
+  /**
+   * What a client may believe its clock to show that has looked at it within the last `lookbackMs`: more than it shows now,
+   * when it was set back since.
+   */
+  believableMs(lookbackMs: number): number {
+    const nowMs = this.timeline.nowMs();
+    const offsets = this.#offsets.filter(({ untilMs }) => untilMs >= nowMs - lookbackMs).map(({ offsetMs }) => offsetMs);
+    return nowMs + Math.max(this.#offsetMs, ...offsets);
   }
 
   jumpClock(byMs: number): void {
-    this.clockMs();
+    this.#offsets.push({ offsetMs: this.#offsetMs, untilMs: this.timeline.nowMs() });
     this.#offsetMs += byMs;
     for (const stream of this.streams.values()) stream.planPass();
   }

@@ -24,6 +24,9 @@ export const realTimeline: Timeline = {
 
 type Planned = { readonly atMs: number; readonly order: number; act: (() => void) | undefined };
 
+/** When virtual time begins, unless it is told otherwise. */
+export const virtualStartAtMs = Date.UTC(2030, 0, 1);
+
 /** Time that passes only while `run` is awaited, as fast as the events of it can be worked off. */
 export class VirtualTimeline implements Timeline {
   readonly #heap: Planned[] = [];
@@ -31,7 +34,7 @@ export class VirtualTimeline implements Timeline {
   #order = 0;
   #eventCount = 0;
 
-  constructor(startAtMs: number = Date.UTC(2030, 0, 1)) {
+  constructor(startAtMs: number = virtualStartAtMs) {
     this.#nowMs = startAtMs;
   }
 
@@ -46,7 +49,8 @@ export class VirtualTimeline implements Timeline {
 
   after(delayMs: number, act: () => void): () => void {
     this.#order += 1;
-    const planned: Planned = { atMs: this.#nowMs + Math.max(0, delayMs), order: this.#order, act };
+    // A delay below what an instant can express would never pass, and whoever plans it anew would spin.
+    const planned: Planned = { atMs: this.#nowMs + (delayMs <= 0 ? 0 : Math.max(delayMsMin, delayMs)), order: this.#order, act };
     this.#push(planned);
     return () => (planned.act = undefined);
   }
@@ -98,6 +102,8 @@ export class VirtualTimeline implements Timeline {
     heap[at] = last;
   }
 }
+
+const delayMsMin = 0.002;
 
 function isBefore(a: Planned, b: Planned): boolean {
   return a.atMs < b.atMs || (a.atMs === b.atMs && a.order < b.order);

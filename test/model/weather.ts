@@ -24,17 +24,17 @@ export type Operation = {
 export type Fate = { readonly kind: "arrive" | "lose_request" | "lose_reply" | "late" | "die_before" | "die_after"; readonly thereMs: number; readonly backMs: number };
 
 export interface Weather {
-  fate(operation: Operation): Fate;
+  readonly fate: (operation: Operation) => Fate;
   /** How old the state is that a replica answers with. */
-  replicaLagMs(stream: string): number;
+  readonly replicaLagMs: (stream: string) => number;
   /** True when the broker cannot store this wake; it then forgets about its schedule. */
-  refusesWake(subject: string): boolean;
+  readonly refusesWake: (subject: string) => boolean;
   /** Which of `count` messages that wait for redelivery is delivered next. */
-  nextRedelivery(count: number): number;
+  readonly nextRedelivery: (count: number) => number;
   /** For a message on its way to a source. */
-  deliveryMs(): number;
+  readonly deliveryMs: () => number;
   /** Whether what a lost connection still carried reaches the broker. */
-  survivesCut(): boolean;
+  readonly survivesCut: () => boolean;
 }
 
 /** Nothing goes wrong, and everything takes a moment. */

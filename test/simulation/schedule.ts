@@ -1,0 +1,241 @@
+/**
+ * One simulated schedule: everything in it follows from its seed. First a storm, then calm weather in which everything
+ * that was accepted has to come to its end.
+ */
+import { createHash } from "node:crypto";
+import { stateRecordFilter, subjectFilters } from "../../src/protocol/names.ts";
+import { decodeRecord } from "../../src/protocol/record-codec.ts";
+import { systemSha256 } from "../../src/system/sha256.ts";
+import { timerKey } from "../../src/timer/identity.ts";
+import { virtualStartAtMs } from "../model/timeline.ts";
+import { Dice } from "./dice.ts";
+import type { Life, Violation } from "./ledger.ts";
+import { Owner, type Mischief, type TimerPlan } from "./owner.ts";
+import { fairQuiet, spokenLog } from "./quiet.ts";
+import { roughness, Storm } from "./storm.ts";
+import { SimulatedWorld } from "./world.ts";
+
+export type ScheduleReport = {
+  readonly seed: number;
+  readonly violations: readonly Violation[];
+  /** Over all records in the order in which they were stored. */
+  readonly hash: string;
+  readonly eventCount: number;
+  readonly changeCount: number;
+  readonly simulatedMs: number;
+  readonly resumeCount: number;
+  readonly deathCount: number;
+};
+
+/** Runs the schedule of a seed. `say` hears every step. */
+export async function runSchedule(seed: number, say?: (line: string) => void): Promise<ScheduleReport> {
+  return await new Schedule(seed, say).run();
+}
+
+class Schedule {
+  readonly #seed: number;
+  readonly #dice: Dice;
+  readonly #storm: Storm;
+  readonly #world: SimulatedWorld;
+  readonly #owner: Owner;
+  readonly #plans: readonly TimerPlan[];
+  readonly #say: ((line: string) => void) | undefined;
+  readonly #stormMs: number;
+  #isStorm = true;
+  #deathCount = 0;
+
+  constructor(seed: number, say?: (line: string) => void) {
+    this.#seed = seed;
+    this.#dice = new Dice(seed);
+    const dice = this.#dice;
+    const replicas = dice.pick<1 | 3>([1, 3]);
+    const tell = (who: string, text: string): void => say?.(`${((this.#world.timeline.nowMs() - this.#beganAtMs) / 1_000).toFixed(4).padStart(10)}  ${who.padEnd(9)} ${text}`);
+    this.#say = say === undefined ? undefined : (line) => tell("chaos", line);
+    const rough = roughness(dice, replicas);
+    this.#storm = new Storm({
+      dice: dice.fork(), roughness: rough,
+      ...(say === undefined ? {} : { onFate: ({ client, kind, stream, subject, how }, fate) => tell(client, `${kind}${how === undefined ? "" : ` ${how}`} ${stream} ${subject}: ${fate.kind}`) }),
+    });
+    this.#world = new SimulatedWorld({
+      weather: this.#storm, dice: dice.fork(), replicas,
+      log: (worker) => (say === undefined ? fairQuiet : spokenLog((line) => tell(worker, line))),
+    });
+    if (say !== undefined) this.#world.broker.watch((change) => tell("broker", change.kind === "tail_lost" ? `lost ${String(change.count)} steps of ${change.stream}` : `${change.kind}${change.kind === "removed" ? ` (${change.why})` : ""} ${change.message.subject} ${String(change.message.sequence)} ${change.message.headers.get("Durable-Timer-Fence") ?? ""} ${bodyText(change.message.body)}`));
+    this.#stormMs = dice.pick([10_000, 20_000, 40_000]);
+    this.#plans = Array.from({ length: dice.whole(1, 4) }, (_, index) => planOf(dice, index, this.#stormMs));
+    this.#owner = new Owner({ broker: this.#world.broker, dice: dice.fork(), plans: this.#plans, mischief: mischiefOf(dice) });
+    this.#say?.(`seed ${String(seed)}: ${String(replicas)} replicas, ${JSON.stringify(rough)}`);
+  }
+
+  readonly #beganAtMs = virtualStartAtMs;
+
+  async run(): Promise<ScheduleReport> {
+    const world = this.#world;
+    for (let index = 0; index < this.#dice.whole(1, 3); index += 1) this.#startWorker();
+    this.#planAccidents();
+    this.#owner.start();
+    await world.pass(this.#stormMs);
+    this.#calm();
+    let quietSinceMs: number | undefined;
+    const isQuiet = (): boolean => {
+      if (!this.#isQuiet()) quietSinceMs = undefined;
+      else quietSinceMs ??= world.timeline.nowMs();
+      return quietSinceMs !== undefined && world.timeline.nowMs() - quietSinceMs > quietMs;
+    };
+    const isOver = world.ledger.violations.length === 0 && await world.pass(calmMsMax, throttled(() => world.timeline.nowMs(), isQuiet));
+    if (world.ledger.violations.length === 0) this.#checkEnd(isOver);
+    return this.#report();
+  }
+
+  #startWorker(): void {
+    this.#world.startWorker(() => {
+      this.#deathCount += 1;
+      this.#say?.("a worker died");
+      this.#world.timeline.after(this.#isStorm ? this.#dice.between(50, 5_000) : 50, () => this.#startWorker());
+    });
+  }
+
+  #planAccidents(): void {
+    const accidents = [
+      () => [...this.#world.workers][0]?.kill(),
+      () => { for (const worker of this.#world.workers) worker.connection.cut(); },
+      () => this.#owner.cut(),
+      () => this.#crashBroker(),
+      () => this.#world.broker.moveLeadership(),
+      () => this.#jumpClock(),
+      () => this.#world.broker.sync(),
+      () => this.#restartOrderly(),
+    ] as const;
+    for (let count = this.#dice.whole(0, 8); count > 0; count -= 1) {
+      const [accident, atMs] = [this.#dice.whole(0, accidents.length - 1), this.#dice.between(0, this.#stormMs)];
+      this.#world.timeline.after(atMs, () => {
+        this.#say?.(`accident ${["kill", "cut", "cut owner", "broker crash", "leader", "clock", "sync", "rollout"][accident] ?? ""}`);
+        accidents[accident]?.();
+      });
+    }
+  }
+
+  #crashBroker(): void {
+    const { broker } = this.#world;
+    broker.crash({ tail: this.#dice.whole(0, 8) });
+    this.#world.timeline.after(this.#dice.between(100, 6_000), () => broker.restart());
+  }
+
+  #jumpClock(): void {
+    const byMs = this.#dice.pick([-8_000, -500, 700, 30_000]);
+    if (byMs < 0) this.#world.ledger.expectClockJump();
+    this.#world.broker.jumpClock(byMs);
+  }
+
+  #restartOrderly(): void {
+    const worker = [...this.#world.workers][0];
+    worker?.stop();
+    if (worker !== undefined) this.#world.timeline.after(8_000, () => { this.#world.workers.delete(worker); this.#startWorker(); });
+  }
+
+  #calm(): void {
+    this.#say?.("the storm is over");
+    this.#isStorm = false;
+    this.#storm.end();
+    this.#world.broker.restart();
+    this.#startWorker();
+  }
+
+  #isQuiet(): boolean {
+    const world = this.#world;
+    if (this.#owner.isBusy() || this.#owner.acknowledged.size < this.#plans.length) return false;
+    // A schedule of a generation that has passed does no harm, wherever it comes from.
+    const wakes = world.messages("schedules", subjectFilters.wakes);
+    if (world.messages("commands").length + world.messages("feedback").length + world.messages("resumes").length + wakes.length > 0) return false;
+    const isResumed = [...world.ledger.lives.values()].every(({ records, resumes }) => records.every(({ phase, generation }) => phase !== "elapsed" || resumes.has(generation)));
+    return isResumed && this.#liveRecords().every((record) => record?.phase === "elapsed");
+  }
+
+  #liveRecords() {
+    const stored = this.#world.messages("state", stateRecordFilter).filter(({ body }) => body.length > 0);
+    return stored.map(({ body }) => { const decoded = decodeRecord(body); return decoded.ok ? decoded.record : undefined; });
+  }
+
+  /** I8, I11: everything that was acknowledged has come to its end, or waits for feedback that its owner never gives. */
+  #checkEnd(isOver: boolean): void {
+    const { ledger } = this.#world;
+    if (!isOver) {
+      const left = ["commands", "feedback", "resumes", "schedules"] as const;
+      const counts = left.map((role) => `${role} ${String(this.#world.messages(role).length)}`).join(", ");
+      ledger.violate("I11", `not everything came to its end in calm weather: ${counts}; ${this.#liveRecords().map((record) => `${record?.phase ?? "?"} ${record?.lineage.execution ?? ""}`).join(", ")}`);
+    }
+    for (const plan of this.#plans) this.#checkTimer(plan);
+    const held = [...this.#world.workers].flatMap((worker) => (worker.metrics.held > 0 ? [worker.name] : []));
+    if (isOver && held.length > 0) ledger.violate("I13", `${held.join()} still holds wakes`);
+  }
+
+  #checkTimer(plan: TimerPlan): void {
+    const { ledger } = this.#world;
+    const key = timerKey(plan.request, systemSha256);
+    const life = ledger.lifeOf(`${key.flow}.${key.ref}`);
+    const problem = lifeProblem(life, plan);
+    if (problem !== undefined) ledger.violate(life.records.length === 0 ? "I8" : "I11", `${plan.name} ${problem}`);
+  }
+
+  #report(): ScheduleReport {
+    const { ledger, timeline } = this.#world;
+    const hash = createHash("sha256");
+    for (const life of ledger.lives.values()) for (const record of life.records) hash.update(JSON.stringify(record));
+    return {
+      seed: this.#seed, violations: ledger.violations, hash: hash.digest("hex"), eventCount: timeline.eventCount, changeCount: ledger.changeCount,
+      simulatedMs: timeline.nowMs() - this.#beganAtMs, deathCount: this.#deathCount,
+      resumeCount: [...ledger.lives.values()].reduce((sum, life) => sum + life.resumeCount, 0),
+    };
+  }
+}
+
+/** What is wrong with the end of a timer; undefined when nothing is. */
+function lifeProblem(life: Life, { end }: TimerPlan): string | undefined {
+  const last = life.records.at(-1);
+  if (last === undefined) return "was acknowledged and is gone";
+  const unresumed = life.records.find(({ phase, generation }) => phase === "elapsed" && !life.resumes.has(generation));
+  if (unresumed !== undefined) return `elapsed in generation ${String(unresumed.generation)} and was never resumed`;
+  const hasEnded = !life.isLive && life.archived !== undefined;
+  const mayRest = life.isLive && end === "silence" && last.phase === "elapsed";
+  return hasEnded || mayRest ? undefined : `is left as ${last.phase}`;
+}
+
+function planOf(dice: Dice, index: number, stormMs: number): TimerPlan {
+  const maxRetries = dice.whole(0, 2);
+  const wait = dice.pick([0, 300, 2_000, 9_000]);
+  return {
+    name: `timer-${String(index)}`,
+    request: {
+      flow: { id: dice.pick(["orders", "not plain!"]), version: "1" }, execution: `ex-${String(index)}`, node: "wait",
+      edges: { start: "e1", elapsed: "e2", retry: "e3" },
+      wait: { delayMs: wait }, maxRetries, retryWait: { delayMs: dice.pick([0, 1_000, 6_000]) }, body: Buffer.from(`event ${String(index)}`),
+    },
+    startAfterMs: dice.between(0, stormMs * 0.7),
+    retryCount: dice.whole(0, maxRetries + 1),
+    end: dice.pick(["complete", "complete", "fail", "silence", "fail_waiting"]),
+    thinkMs: dice.pick([1, 100, 3_000]),
+  };
+}
+
+function mischiefOf(dice: Dice): Mischief {
+  const level = (): number => dice.pick([0, 0.2, 0.6]);
+  return { resend: level(), withoutId: level(), contradict: level(), stale: level(), conflictingStart: level() };
+}
+
+/** Looks at most once per second of simulated time. */
+function throttled(nowMs: () => number, look: () => boolean): () => boolean {
+  let lookedAtMs = 0;
+  return () => {
+    if (nowMs() - lookedAtMs < 1_000) return false;
+    lookedAtMs = nowMs();
+    return look();
+  };
+}
+
+function bodyText(body: Uint8Array): string {
+  const record = decodeRecord(body);
+  return record.ok ? `${record.record.phase}(${String(record.record.generation)},${String(record.record.fence)}) due ${String(record.record.dueAtMs)}` : `${String(body.length)} bytes`;
+}
+
+const calmMsMax = 900_000;
+const quietMs = 5_000;
