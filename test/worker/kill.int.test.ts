@@ -19,7 +19,7 @@ test("2,000 timers whose workers are killed every second are all resumed, none e
   }, 150_000);
   killing.abort();
   const killCount = await killer;
-  expect(killCount).toBeGreaterThan(5);
+  expect(killCount).toBeGreaterThanOrEqual(5);
   expect(resumed.filter(({ storedAtMs, dueAtMs }) => storedAtMs < dueAtMs)).toEqual([]);
   expect(new Set(resumed.map(identity)).size).toBe(timerCount);
   expect(await world.records()).toHaveLength(timerCount);
@@ -64,7 +64,7 @@ const identity = ({ lineage, generation, fence }: StoredResume): string => `${li
 
 /** As a careful sender does: the same start again until the broker has it. */
 async function startUntilStored(index: number): Promise<void> {
-  const timer = request(`timer-${String(index)}`, { wait: { delayMs: 2_000 + (index % 100) * 100 } });
+  const timer = request(`timer-${String(index)}`, { wait: { delayMs: 2_000 + (index % 100) * 200 } });
   await until("a stored start", async () => world.client.start(timer).then(() => true, () => undefined));
 }
 
