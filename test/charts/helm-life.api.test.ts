@@ -2,15 +2,19 @@
  * Both charts installed, upgraded and uninstalled on a control plane of their own: the definition of DurableTimer belongs to
  * the whole cluster, and other files of tests bring it by other means. Its pods do not run here.
  */
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { fullSpec, patched, smallestSpec } from "../resource/examples.ts";
 import { bringClientTools, clientToolPath } from "../cluster/client-tools.ts";
 import { runCommand, succeeds } from "../cluster/commands.ts";
 import { startControlPlane, type ControlPlane } from "../cluster/control-plane.ts";
+import { repositoryDir } from "../cluster/paths.ts";
 import { install, refusal, uninstall, type Release } from "./helm.ts";
 
 const operator: Release = { chart: "durable-timer-operator", name: "durable-timer-operator", namespace: "timers" };
 const orders: Release = { chart: "durable-timer", name: "orders", namespace: "payments", values: { spec: smallestSpec } };
+const examplesDir = join(repositoryDir, "docs", "examples");
 const operatorAccount = "--as=system:serviceaccount:timers:durable-timer-operator";
 
 let controlPlane: ControlPlane;
@@ -39,9 +43,16 @@ afterAll(async () => {
 });
 
 describe("the two charts", () => {
-  it("are installed one after the other, and say what to do next", async () => {
+  it("say what to do next, the operator's first", async () => {
     expect(await install(controlPlane.kubeconfigPath, operator)).toContain("kubectl get durabletimers --all-namespaces");
     await kubectl("wait", "crd/durabletimers.durabletimer.dev", "--for=condition=Established", "--timeout=30s");
+  });
+
+  it.each(readdirSync(examplesDir).filter((name) => name.endsWith(".yaml")))("take what the examples say: %s", async (name) => {
+    expect(await kubectl("apply", "--dry-run=server", "--validate=strict", "--filename", join(examplesDir, name))).toMatch(/^durabletimer\S+ (created|configured) \(server dry run\)$/);
+  });
+
+  it("make a resource once the definition is there", async () => {
     expect(await install(controlPlane.kubeconfigPath, orders)).toContain("wait durabletimer/orders --for=condition=Ready");
     expect(await kubectl("get", "dtimer", "--namespace", "payments", "--output", "name")).toBe("durabletimer.durabletimer.dev/orders");
   });

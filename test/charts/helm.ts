@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { parseAllDocuments } from "yaml";
 import { clientToolPath } from "../cluster/client-tools.ts";
 import { runCommand } from "../cluster/commands.ts";
-import { repositoryDir } from "../cluster/paths.ts";
+import { chartPath } from "../cluster/paths.ts";
 
 export type ChartName = "durable-timer-operator" | "durable-timer";
 export type Values = Readonly<Record<string, unknown>>;
@@ -66,7 +66,7 @@ async function withValues<Result>(release: Release, work: (flags: readonly strin
   try {
     const valuesPath = join(dir, "values.json");
     await writeFile(valuesPath, JSON.stringify(release.values ?? {}));
-    return await work([join(repositoryDir, "charts", release.chart), "--namespace", release.namespace, "--values", valuesPath]);
+    return await work([chartPath(release.chart), "--namespace", release.namespace, "--values", valuesPath]);
   } finally {
     await rm(dir, { recursive: true, force: true });
   }

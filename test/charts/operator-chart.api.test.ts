@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { readOperatorSettings } from "../../src/bin/operator-settings.ts";
 import type { PolicyRule } from "../../src/kube/manifests/operator-role.ts";
 import { clusterIdentityRules, leaderElectionRules, operatorRules } from "../../src/kube/manifests/operator-role.ts";
 import { customResourceDefinition } from "../../src/resource/crd.ts";
@@ -112,6 +113,12 @@ function deploymentOf(objects: readonly Manifest[]): Selecting {
   return deployment?.["spec"] as Selecting;
 }
 
+/** The variables of the operator's container, as its program reads them. */
+async function environmentOf(values: Values): Promise<Readonly<Record<string, string | undefined>>> {
+  const [container] = deploymentOf(await rendered(values)).template.spec.containers;
+  return Object.fromEntries((container?.env ?? []).map(({ name, value }) => [name, value]));
+}
+
 function rulesOf(objects: readonly Manifest[], name: string): readonly PolicyRule[] {
   return objects.filter(({ kind, metadata }) => /Role$/.test(kind) && metadata.name === name).flatMap((role) => role["rules"] as readonly PolicyRule[]);
 }
@@ -193,18 +200,34 @@ describe("the operator's rights", () => {
   });
 });
 
+describe("what the operator is told", () => {
+  it("is read by it as it was meant, without anything else to be set", async () => {
+    const environment = await environmentOf({});
+    expect(readOperatorSettings(environment)).toMatchObject({
+      ok: true,
+      settings: { source: { kind: "inCluster" }, watchNamespaces: [], workerImage: "durable-timer:0.1.0", lease: { name: "durable-timer-operator" }, logLevel: "info" },
+    });
+    expect(readOperatorSettings(environment)).not.toHaveProperty("settings.clusterId");
+  });
+
+  it("follows the values", async () => {
+    const read = readOperatorSettings(await environmentOf({ watchNamespaces: [teamB, teamA], clusterId: "eu-1", logLevel: "debug", fullnameOverride: "timers" }));
+    expect(read).toMatchObject({ ok: true, settings: { watchNamespaces: [teamA, teamB], clusterId: "eu-1", logLevel: "debug", lease: { name: "timers" } } });
+  });
+});
+
 describe("images", () => {
   it("are two values: another operator leaves the workers' image as it is", async () => {
-    const { containers } = deploymentOf(await rendered({ image: { repository: "registry.example/timers", tag: "9.9.9" } })).template.spec;
-    expect(containers[0]?.image).toBe("registry.example/timers:9.9.9");
-    expect(containers[0]?.env.find(({ name }) => name === "DURABLE_TIMER_WORKER_IMAGE")?.value).toBe("durable-timer:0.1.0");
+    const values = { image: { repository: "registry.example/timers", tag: "9.9.9" } };
+    expect(deploymentOf(await rendered(values)).template.spec.containers[0]?.image).toBe("registry.example/timers:9.9.9");
+    expect(readOperatorSettings(await environmentOf(values))).toMatchObject({ settings: { workerImage: "durable-timer:0.1.0" } });
   });
 
   it("are named by digest where one is given", async () => {
     const digest = `sha256:${"b".repeat(64)}`;
-    const { containers } = deploymentOf(await rendered({ image: { digest }, workerImage: { tag: "ignored", digest } })).template.spec;
-    expect(containers[0]?.image).toBe(`durable-timer@${digest}`);
-    expect(containers[0]?.env.find(({ name }) => name === "DURABLE_TIMER_WORKER_IMAGE")?.value).toBe(`durable-timer@${digest}`);
+    const values = { image: { digest }, workerImage: { tag: "ignored", digest } };
+    expect(deploymentOf(await rendered(values)).template.spec.containers[0]?.image).toBe(`durable-timer@${digest}`);
+    expect(readOperatorSettings(await environmentOf(values))).toMatchObject({ settings: { workerImage: `durable-timer@${digest}` } });
   });
 });
 

@@ -13,6 +13,11 @@ import { fileURLToPath } from "node:url";
 /** The root of this repository, absolute. */
 export const repositoryDir = fileURLToPath(new URL("../../", import.meta.url));
 
+/** The folder of one of the project's charts. */
+export function chartPath(name: string): string {
+  return join(repositoryDir, "charts", name);
+}
+
 /** Everything that the test bed downloads, builds or runs. Safe to delete while nothing runs. */
 export const clusterCacheDir = join(repositoryDir, ".cache", "cluster");
 
