@@ -5,7 +5,9 @@
  * T2 SCHEDULES discards old messages, because servers refuse schedules together with `discard: new`; it therefore has no
  *    limit at all, since any limit would evict pending timers. Its content is derived from STATE.
  * T3 With one replica SCHEDULES is written asynchronously, which atomic batches exclude.
- * T4 Consumers of work queues deliver all, acknowledge explicitly and never give up on a message.
+ * T4 Only what this product itself rolls up may be rolled up: a sender could otherwise remove every pending command with
+ *    one header. Servers insist on it for streams of schedules, to which senders have no right.
+ * T5 Consumers of work queues deliver all, acknowledge explicitly and never give up on a message.
  */
 import { ackWaitMs, duplicateWindowMs } from "../base/limits.ts";
 import {
@@ -95,7 +97,8 @@ const commonStreamConfig = {
   discard: "new",
   discard_new_per_subject: false,
   allow_direct: true,
-  allow_rollup_hdrs: true,
+  // T4.
+  allow_rollup_hdrs: false,
   deny_delete: false,
   deny_purge: false,
   sealed: false,
@@ -104,13 +107,13 @@ const commonStreamConfig = {
 } as const;
 
 const fixedByRole: Readonly<Record<StreamRole, ServerConfig>> = {
-  state: { subjects: [subjectFilters.state], retention: "limits", max_msgs_per_subject: 1, allow_msg_ttl: true },
+  state: { subjects: [subjectFilters.state], retention: "limits", max_msgs_per_subject: 1, allow_msg_ttl: true, allow_rollup_hdrs: true },
   commands: { subjects: [commandSubjects.start], retention: "workqueue" },
   feedback: { subjects: feedbackVerbs.map((verb) => commandSubjects[verb]), retention: "workqueue" },
   snapshots: { subjects: [subjectFilters.snapshots], retention: "limits", max_msgs_per_subject: 1, allow_msg_ttl: true },
-  terminals: { subjects: [subjectFilters.terminals], retention: "limits", allow_msg_ttl: true },
+  terminals: { subjects: [subjectFilters.terminals], retention: "limits", allow_msg_ttl: true, allow_rollup_hdrs: true },
   // T2.
-  schedules: { subjects: [subjectFilters.schedules, subjectFilters.wakes], retention: "workqueue", discard: "old", allow_msg_schedules: true },
+  schedules: { subjects: [subjectFilters.schedules, subjectFilters.wakes], retention: "workqueue", discard: "old", allow_msg_schedules: true, allow_rollup_hdrs: true },
   resumes: { subjects: [resumeSubject], retention: "workqueue" },
 };
 

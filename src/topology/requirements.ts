@@ -31,7 +31,10 @@ function unmetByStream(role: StreamRole, config: ServerConfig | undefined): read
   if (config === undefined) return [`stream ${name} does not exist`];
   const version = readStamp(config)?.layoutVersion ?? 0;
   const layout = version === layoutVersion ? [] : [`stream ${name} has layout version ${String(version)}; this worker needs ${String(layoutVersion)}`];
-  return [...layout, ...unmetFields(`stream ${name}`, pick(fixedStreamConfig(role), neededStreamFields), config)];
+  const fixed = fixedStreamConfig(role);
+  // A feature that is there without being used does not keep a worker from its work: closing it is the operator's.
+  const used = neededStreamFeatures.filter((feature) => fixed[feature] === true);
+  return [...layout, ...unmetFields(`stream ${name}`, pick(fixed, [...neededStreamFields, ...used]), config)];
 }
 
 function unmetByConsumer(role: ConsumerRole, config: ServerConfig | undefined): readonly string[] {
@@ -55,7 +58,7 @@ const streamsOfWorker: readonly StreamRole[] = ["state", "snapshots", "terminals
 const consumersOfWorker: readonly ConsumerRole[] = ["wake", "feedback", "start"];
 
 const neededStreamFields: readonly string[] = [
-  "subjects", "retention", "discard", "max_age", "max_msgs_per_subject", "allow_direct", "allow_rollup_hdrs", "allow_msg_ttl",
-  "allow_msg_schedules", "deny_delete", "deny_purge", "sealed",
+  "subjects", "retention", "discard", "max_age", "max_msgs_per_subject", "deny_delete", "deny_purge", "sealed",
 ];
+const neededStreamFeatures: readonly string[] = ["allow_direct", "allow_rollup_hdrs", "allow_msg_ttl", "allow_msg_schedules"];
 const neededConsumerFields: readonly string[] = ["filter_subject", "ack_policy", "max_deliver"];

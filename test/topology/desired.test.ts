@@ -69,6 +69,11 @@ describe("streams", () => {
     expect(limits.filter(([, discard, isUnlimited]) => discard !== "new" || isUnlimited)).toEqual([["schedules", "old", true]]);
   });
 
+  it("let nobody roll up what senders write, so that one header cannot remove every pending command", () => {
+    const open = topologyOf({}).streams.filter(({ config }) => config["allow_rollup_hdrs"] !== false).map(({ role }) => role);
+    expect(open, "STATE and TERMINALS are rolled up by us; servers insist on it for schedules").toEqual(["state", "terminals", "schedules"]);
+  });
+
   it("write SCHEDULES asynchronously and without atomic batches at one replica only", () => {
     const of = (replicas: number): unknown[] => ["num_replicas", "persist_mode", "allow_atomic", "allow_msg_schedules"].map((field) => streamOf("schedules", { topology: { replicas } }).config[field]);
     expect([of(1), of(3), of(5)]).toEqual([[1, "async", false, true], [3, "default", true, true], [5, "default", true, true]]);

@@ -20,6 +20,10 @@ describe("unmetRequirements", () => {
     expect(unmetRequirements(withState({ max_bytes: 1, num_replicas: 5, placement: { cluster: "x" }, metadata }), rest)).toEqual([]);
   });
 
+  it("does not keep a worker from its work for a feature that it does not use", () => {
+    expect(unmetRequirements({ ...reportedStreams, commands: { ...reportedStreams.commands, allow_rollup_hdrs: true } }, reportedConsumers)).toEqual([]);
+  });
+
   const rows = [
     { name: "a missing stream", streams: { ...reportedStreams, commands: undefined }, consumers: reportedConsumers, want: ["stream DURABLE_TIMER_COMMANDS does not exist"] },
     { name: "a missing consumer", streams: reportedStreams, consumers: { ...reportedConsumers, wake: undefined }, want: ["consumer DURABLE_TIMER_WAKE_SERVICE does not exist"] },

@@ -116,6 +116,13 @@ describe("a timer on a real broker", () => {
   });
 });
 
+test.each(["durable_timer.commands.start.v1", "durable_timer.commands.fail.v1"])("a sender on %s cannot remove what others sent before it", async (subject) => {
+  for (const rollup of ["sub", "all"]) {
+    const outcome = await world.broker.jetStream.publish([{ subject, headers: [["Nats-Rollup", rollup]], body: new Uint8Array() }]);
+    expect(outcome).toMatchObject([{ kind: "refused" }]);
+  }
+});
+
 describe("payloads", () => {
   const limit = 1_000_000;
   test.each([
