@@ -112,6 +112,8 @@ export const workerBatchSizeMax = 256;
 export const workerBatchBytesMax = 16 * 1024 * 1024;
 /** Batches in flight per loop. */
 export const workerBatchesInFlightMax = 2;
+/** Bytes of message bodies in hand per loop, beyond which nothing more is taken: what is being written, and the next batch. */
+export const workerInHandBytesMax = 48 * 1024 * 1024;
 /** How early a schedule is aimed before its due time; the worker holds the wake for the rest. */
 export const wakeLeadMs = ms(500);
 /** Acknowledgement wait of commands, feedback and wakes. */
@@ -300,6 +302,7 @@ assert(admissionUsageAgeMsMax > admissionPollMsMax + apiTimeoutMs, "one slow loo
 assert(sweepLeaseMs > 3 * sweepTickMs, "a lease outlives several tries of others");
 assert(sweepRepublishCountMax <= sweepSuspectCountMax, "only what was looked at twice is published again");
 assert(newerInputRecheckMs < ackWaitMs, "a recheck fits in the acknowledgement wait");
+assert(workerInHandBytesMax >= (workerBatchesInFlightMax + 1) * workerBatchBytesMax, "the next batch is at hand when one ends");
 assert(workerBatchSizeMax <= atomicBatchSizeMax, "a worker batch fits one atomic batch");
 assert(watchSilenceMsMax < watchMsMin, "a silent watch is noticed before it ends");
 assert(watchStalledMsMax > watchSilenceMsMax + retryAfterMsMax + 2 * clusterCallTimeoutMs, "a watch that only waits does not count as stalled");

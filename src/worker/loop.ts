@@ -2,7 +2,8 @@
  * The loop of one source: takes messages, keeps those that are not due, hands batches to `step`, and settles each
  * message by its result.
  *
- * L1 At most `lookahead` messages are in hand, taken and not settled.
+ * L1 At most `lookahead` messages are in hand, taken and not settled; nothing more is taken while they hold
+ *    `workerInHandBytesMax` bytes: as many starts of the largest size would not fit in the process.
  * L2 At most `workerBatchesInFlightMax` batches are being stepped; when one ends, everything that is ready goes next.
  *    One small batch per tick instead would drown in per-batch cost.
  * L3 A message is settled only after everything its decision asked for is durable, and only in its own epoch.
@@ -11,7 +12,7 @@
  */
 import { present } from "../base/assert.ts";
 import {
-  ackExtendIntervalMs, newerInputRecheckMs, workerBatchBytesMax, workerBatchesInFlightMax, workerBatchSizeMax,
+  ackExtendIntervalMs, newerInputRecheckMs, workerBatchBytesMax, workerBatchesInFlightMax, workerBatchSizeMax, workerInHandBytesMax,
 } from "../base/limits.ts";
 import { since, epochMsFromNanos, type DurationMs, type MonotonicMs } from "../base/units.ts";
 import { decode } from "./decode.ts";
@@ -30,6 +31,7 @@ export class WorkLoop {
   readonly #delayed = new DelayQueue<InHand>();
   readonly #inFlight = new Set<Promise<void>>();
   readonly #inHand = new Set<InHand>();
+  #inHandBytes = 0;
   readonly #stopping = new AbortController();
   #wakeUp: () => void = () => undefined;
   #progressAtMs: MonotonicMs;
@@ -78,7 +80,7 @@ export class WorkLoop {
       await this.#waitForGate(signal);
       const room = this.#options.lookahead - this.#inHand.size;
       if (signal.aborted) break;
-      if (room <= 0) {
+      if (room <= 0 || this.#inHandBytes >= workerInHandBytesMax) {
         await this.#options.clock.sleep(fullPauseMs, signal);
         continue;
       }
@@ -119,6 +121,7 @@ export class WorkLoop {
       ...(replyTo === undefined ? {} : { replyTo }), ...(dueAtMs === undefined ? {} : { dueAtMs }),
     };
     this.#inHand.add(item);
+    this.#inHandBytes += item.bytes;
     this.#enqueue(item, nowMs);
   }
 
@@ -207,18 +210,25 @@ export class WorkLoop {
       return;
     }
     settle(this.#options, item, result);
-    this.#inHand.delete(item);
+    this.#forget(item);
   }
 
-  /** Forgets an item without settling it. */
+  /** Forgets an item of a batch without settling it. */
   #release(item: InHand): void {
     this.#ready.done(item.key);
-    this.#inHand.delete(item);
+    this.#forget(item);
+  }
+
+  /** False when it was not in hand any more. */
+  #forget(item: InHand): boolean {
+    if (!this.#inHand.delete(item)) return false;
+    this.#inHandBytes -= item.bytes;
+    return true;
   }
 
   #handBack(items: readonly InHand[]): void {
     for (const item of items) {
-      if (this.#inHand.delete(item)) item.delivery.nak(0 as DurationMs);
+      if (this.#forget(item)) item.delivery.nak(0 as DurationMs);
     }
     if (items.length > 0) this.#options.metrics.settled(this.name, "handed_back", items.length);
   }
@@ -243,7 +253,7 @@ export class WorkLoop {
   #dropOld(): void {
     const isKept = (item: InHand): boolean => {
       if (item.delivery.isCurrent()) return true;
-      this.#inHand.delete(item);
+      this.#forget(item);
       return false;
     };
     this.#ready.keep(isKept);

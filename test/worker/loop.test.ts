@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { ackExtendIntervalMs, newerInputRecheckMs, payloadBytesMax } from "../../src/base/limits.ts";
+import { ackExtendIntervalMs, newerInputRecheckMs, payloadBytesMax, workerBatchBytesMax, workerBatchesInFlightMax, workerInHandBytesMax } from "../../src/base/limits.ts";
 import type { DurationMs } from "../../src/base/units.ts";
 import { writeContext } from "../../src/protocol/context.ts";
 import { WorkLoop } from "../../src/worker/loop.ts";
@@ -87,6 +87,26 @@ describe("the start loop", () => {
     openGate();
     await clock.advance(1_000);
     expect(broker.state.all()).toHaveLength(1);
+  });
+
+  test("takes no more than it can hold in bytes while the broker is slow, and goes on afterwards", async () => {
+    const { clock, broker, open, start } = setUp();
+    const { create } = broker.ports.snapshots;
+    const slow = Promise.withResolvers<undefined>();
+    const ports = { ...broker.ports, snapshots: { ...broker.ports.snapshots, create: async (items: Parameters<typeof create>[0]) => { await slow.promise; return await create(items); } } };
+    // A source that gives a little at a time, as one does whose buffer is bounded in bytes.
+    const { start: source } = broker.ports.sources;
+    const sources = { ...broker.ports.sources, start: { take: (options: Parameters<typeof source.take>[0]) => source.take({ ...options, max: 1 }), pause: () => { source.pause(); }, resume: () => { source.resume(); }, close: () => source.close() } };
+    const loop = open("start", { ports: { ...ports, sources }, lookahead: 2_000 });
+    const bytes = payloadBytesMax;
+    const count = Math.ceil((2 * workerInHandBytesMax) / bytes);
+    for (let index = 0; index < count; index += 1) start(testTimer(index, { body: new Uint8Array(bytes) }));
+    await clock.advance(1_000);
+    expect(loop.inHandCount() * bytes).toBeLessThan(workerInHandBytesMax + bytes);
+    expect(loop.inHandCount() * bytes).toBeGreaterThan(workerBatchesInFlightMax * workerBatchBytesMax);
+    slow.resolve(undefined);
+    await clock.advance(5_000);
+    expect(broker.state.all()).toHaveLength(count);
   });
 
   test("hands a message back when the broker refuses it, and tries again later", async () => {
