@@ -1,7 +1,7 @@
 /** The operator program: elects a leader, and reconciles every DurableTimer while it leads. */
 import { hostname } from "node:os";
 import { describeFailure } from "../base/failure.ts";
-import { reconcileBackoffMsMax, reconcileBackoffMsMin, watchStalledMsMax } from "../base/limits.ts";
+import { reconcileBackoffMsMax, reconcileBackoffMsMin } from "../base/limits.ts";
 import type { Log } from "../base/log.ts";
 import { backoffMs } from "../concurrency/backoff.ts";
 import { kubeApi, type KubeApi } from "../kube/api.ts";
@@ -17,11 +17,9 @@ import { systemSha256 } from "../system/sha256.ts";
 import { openHealth } from "../telemetry/health.ts";
 import { openLog } from "../telemetry/log.ts";
 import { exposition, openRegistry, operatorMetrics } from "../telemetry/metrics.ts";
+import { hangs, notReady, type Standing } from "./operator-health.ts";
 import { readOperatorSettings, type OperatorSettings } from "./operator-settings.ts";
 import { stopSignals } from "./signals.ts";
-
-/** What this process does now. Defined before the call: what follows it is not initialised yet while it runs. */
-type Standing = { state: "starting" | "standby" | "leading"; cluster?: KubeCluster };
 
 await main();
 
@@ -97,14 +95,4 @@ async function clusterIdWhenReadable(api: KubeApi, log: Log, stop: AbortSignal):
     await systemClock.sleep(backoffMs(policy, failureCount, systemRandom.fraction()), stop);
   }
   return undefined;
-}
-
-/** A broken connection is no reason to restart; a loop that no longer goes round is. */
-function hangs({ cluster }: Standing): readonly string[] {
-  return cluster !== undefined && cluster.silentForMs > watchStalledMsMax ? ["a watch of the API server hangs"] : [];
-}
-
-function notReady({ state, cluster }: Standing): readonly string[] {
-  if (state === "starting") return ["the cluster's id is not known yet"];
-  return state === "leading" && cluster?.isSynced !== true ? ["not everything that is watched has been listed"] : [];
 }

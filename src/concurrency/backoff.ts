@@ -2,6 +2,7 @@
 import { assert } from "../base/assert.ts";
 import type { DurationMs } from "../base/units.ts";
 
+/** The first and the longest step. */
 export type BackoffPolicy = {
   readonly minMs: DurationMs;
   readonly maxMs: DurationMs;

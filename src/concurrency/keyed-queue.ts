@@ -32,6 +32,7 @@ export type TurnOutcome =
 type Running = { isDirty: boolean };
 type Delayed = { readonly dueAtMs: number; readonly cancel: AbortController };
 
+/** The queue of one controller; several tasks may take from it. */
 export class KeyedQueue {
   readonly #clock: Clock;
   readonly #random: Random;

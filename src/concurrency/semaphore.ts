@@ -5,6 +5,7 @@ import { WaiterList } from "./waiters.ts";
 /** Gives the permit back. Calling it again does nothing. */
 export type Release = () => void;
 
+/** A number of permits. Whoever got one must release it. */
 export class Semaphore {
   readonly #permitCountMax: number;
   readonly #waiters = new WaiterList<Release>();

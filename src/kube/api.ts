@@ -5,7 +5,7 @@
  * unknown fields, and mixing dates with strings), choose JSON Patch silently, and hide the status in an exception's text.
  *
  * 1. Nothing here throws for what the server answers or for a broken connection.
- * 2. Every call ends within `clusterCallTimeoutMs`; a stream ends when its reader stops it.
+ * 2. Every call ends within its time limit, and so does the opening of a stream; an open one ends when its reader stops it.
  */
 import { HttpMethod, IsomorphicFetchHttpLibrary, RequestContext, type ResponseContext } from "@kubernetes/client-node";
 import { Failure } from "../base/failure.ts";
@@ -25,6 +25,7 @@ export type ApiRequest = {
   readonly signal?: AbortSignal;
 };
 
+/** The answer, or why there is none; a server that is overloaded may say how long to stay away. */
 export type ApiResult<T> =
   | { readonly kind: "ok"; readonly value: T }
   | { readonly kind: "failed"; readonly failure: Failure; readonly retryAfterMs?: DurationMs };
@@ -45,15 +46,17 @@ export interface KubeApi {
 }
 
 /** The real API server behind `connection`. */
-export function kubeApi(connection: KubeConnection): KubeApi {
+export function kubeApi(connection: KubeConnection, timeoutMs: DurationMs = clusterCallTimeoutMs): KubeApi {
   return {
-    call: async (request) => await call(connection, request),
-    stream: async (request) => await openStream(connection, { ...request, method: "GET" }),
+    call: async <T>(request: ApiRequest) => await call<T>({ connection, timeoutMs }, request),
+    stream: async (request) => await openStream({ connection, timeoutMs }, { ...request, method: "GET" }),
   };
 }
 
-async function call<T>(connection: KubeConnection, request: ApiRequest): Promise<ApiResult<T>> {
-  const signal = anySignal([AbortSignal.timeout(clusterCallTimeoutMs), request.signal]);
+type Server = { readonly connection: KubeConnection; readonly timeoutMs: DurationMs };
+
+async function call<T>({ connection, timeoutMs }: Server, request: ApiRequest): Promise<ApiResult<T>> {
+  const signal = anySignal([AbortSignal.timeout(timeoutMs), request.signal]);
   try {
     const response = await send(connection, request, signal);
     const text = await response.body.text();
@@ -64,10 +67,10 @@ async function call<T>(connection: KubeConnection, request: ApiRequest): Promise
   }
 }
 
-async function openStream(connection: KubeConnection, request: ApiRequest): Promise<ApiResult<ApiStream>> {
+async function openStream({ connection, timeoutMs }: Server, request: ApiRequest): Promise<ApiResult<ApiStream>> {
   const stopped = new AbortController();
   const opening = new AbortController();
-  const timer = setTimeout(() => opening.abort(new Error("no answer in time")), clusterCallTimeoutMs);
+  const timer = setTimeout(() => opening.abort(new Error("no answer in time")), timeoutMs);
   try {
     const response = await send(connection, request, anySignal([opening.signal, stopped.signal, request.signal]));
     if (response.httpStatusCode < 300) return { kind: "ok", value: streamOf(response, stopped) };

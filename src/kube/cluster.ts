@@ -19,7 +19,7 @@ import { apiVersion, kind, labelNames, labelValues } from "../resource/names.ts"
 import type { ApiResult, KubeApi } from "./api.ts";
 import { EventWriter } from "./events.ts";
 import { stableJson } from "./manifests/json.ts";
-import { collectionPath, controllerOf, deployments, durableTimers, fieldManager, namespaces, objectPath, type KubeObject, type ObjectMeta } from "./objects.ts";
+import { apiResources, collectionPath, controllerOf, fieldManager, objectPath, type KubeObject, type ObjectMeta } from "./objects.ts";
 import { Reflector } from "./reflector.ts";
 import { observedResource, type StoredTimer } from "./resource-reader.ts";
 import { resolveConnection } from "./secrets.ts";
@@ -43,10 +43,11 @@ export type KubeClusterOptions = {
 
 /** The uid of the namespace kube-system, which a cluster keeps for its life. */
 export async function readClusterId(api: KubeApi): Promise<ApiResult<string>> {
-  const read = await api.call<KubeObject>({ method: "GET", path: objectPath(namespaces, { name: "kube-system" }) });
+  const read = await api.call<KubeObject>({ method: "GET", path: objectPath(apiResources.namespaces, { name: "kube-system" }) });
   return read.kind === "failed" ? read : { kind: "ok", value: read.value.metadata.uid };
 }
 
+/** DurableTimers and workers in Kubernetes; `watch` runs once in its life. */
 export class KubeCluster implements ClusterPort {
   readonly #options: KubeClusterOptions;
   readonly #workers: KubeWorkers;
@@ -77,7 +78,7 @@ export class KubeCluster implements ClusterPort {
   }
 
   async readResource(key: ResourceKey): Promise<ReadResource> {
-    const read = await this.#options.api.call<StoredTimer>({ method: "GET", path: objectPath(durableTimers, key) });
+    const read = await this.#options.api.call<StoredTimer>({ method: "GET", path: objectPath(apiResources.durableTimers, key) });
     if (read.kind === "ok") {
       this.#rememberStatus(key, read.value);
       return observedResource(read.value);
@@ -110,7 +111,7 @@ export class KubeCluster implements ClusterPort {
     const { key, uid, resourceVersion } = resource;
     if (this.#lastStatus.get(textOf(key)) === this.#fingerprint(resourceVersion, status)) return { kind: "done" };
     const body = { apiVersion, kind, metadata: { ...key, uid, resourceVersion }, status };
-    const path = `${objectPath(durableTimers, key)}/status`;
+    const path = `${objectPath(apiResources.durableTimers, key)}/status`;
     const written = await this.#options.api.call<StoredTimer>({ method: "PUT", path, query: { fieldManager }, body });
     if (written.kind === "failed") return written;
     this.#rememberStatus(key, written.value);
@@ -133,7 +134,7 @@ export class KubeCluster implements ClusterPort {
   #timersIn(namespace: string | undefined, onKey: (key: ResourceKey) => void): Reflector<string> {
     return new Reflector<string>({
       ...this.#options,
-      path: collectionPath(durableTimers, namespace),
+      path: collectionPath(apiResources.durableTimers, namespace),
       keep: ({ metadata }) => stableJson([metadata.uid, metadata.generation, metadata.deletionTimestamp, metadata.annotations]),
       onChange: ({ key, before, now }) => {
         if (before !== now) onKey(key);
@@ -144,7 +145,7 @@ export class KubeCluster implements ClusterPort {
   #deploymentsIn(namespace: string | undefined, onKey: (key: ResourceKey) => void): Reflector<string> {
     return new Reflector<string>({
       ...this.#options,
-      path: collectionPath(deployments, namespace),
+      path: collectionPath(apiResources.deployments, namespace),
       labelSelector: workersSelector,
       keep: ({ metadata }) => ownerName(metadata),
       onChange: ({ key, before, now }) => {

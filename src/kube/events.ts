@@ -17,7 +17,7 @@ import type { ResourceEvent } from "../operator/ports.ts";
 import { apiGroup, apiVersion, kind } from "../resource/names.ts";
 import type { ApiResult, KubeApi } from "./api.ts";
 import { microTime } from "./lease-record.ts";
-import { collectionPath, events, fieldManager, objectPath } from "./objects.ts";
+import { apiResources, collectionPath, fieldManager, objectPath } from "./objects.ts";
 
 export type EventsOptions = {
   readonly api: KubeApi;
@@ -35,6 +35,7 @@ type Series = { readonly name: string; count: number; lastAtMs: MonotonicMs };
 
 type Budget = { readonly sinceMs: MonotonicMs; count: number };
 
+/** Writes the events of all resources; keeps what is needed to count repeats. */
 export class EventWriter {
   readonly #options: EventsOptions;
   readonly #series = new Map<string, Series>();
@@ -61,7 +62,7 @@ export class EventWriter {
     series.count += 1;
     series.lastAtMs = nowMs;
     const body = { series: { count: series.count, lastObservedTime: microTime(clock.nowMs()) } };
-    const path = objectPath(events, { namespace: about.key.namespace, name: series.name });
+    const path = objectPath(apiResources.events, { namespace: about.key.namespace, name: series.name });
     const counted = await api.call({ method: "PATCH", path, query: { fieldManager }, body, contentType: "application/merge-patch+json" });
     if (counted.kind === "failed" && counted.failure.code === "CLUSTER_MISSING") return false;
     this.#complain(counted);
@@ -85,7 +86,7 @@ export class EventWriter {
       reportingInstance: instance.slice(0, instanceCharsMax),
       regarding: { apiVersion, kind, namespace, name, uid: about.uid },
     };
-    const created = await api.call({ method: "POST", path: collectionPath(events, namespace), query: { fieldManager }, body });
+    const created = await api.call({ method: "POST", path: collectionPath(apiResources.events, namespace), query: { fieldManager }, body });
     this.#complain(created);
     if (created.kind === "ok") this.#remember(identity, { name: eventName, count: 1, lastAtMs: clock.monotonicMs() });
   }

@@ -8,6 +8,7 @@ import { assert } from "../base/assert.ts";
 import { isoFromEpochMs, type DurationMs, type EpochMs, type MonotonicMs } from "../base/units.ts";
 import type { KubeObject } from "./objects.ts";
 
+/** As in coordination.k8s.io/v1. */
 export type LeaseSpec = {
   readonly holderIdentity?: string | null;
   readonly leaseDurationSeconds?: number | null;
@@ -16,6 +17,7 @@ export type LeaseSpec = {
   readonly leaseTransitions?: number | null;
 };
 
+/** A Lease as the API server stores it. */
 export type LeaseObject = KubeObject & { readonly spec?: LeaseSpec };
 
 /** A Lease as a candidate saw it; `changedAtMs` is when it first saw this version. */
@@ -34,6 +36,7 @@ export function isFree(sight: LeaseSight, nowMs: MonotonicMs): boolean {
   return nowMs - sight.changedAtMs >= (leaseDurationSeconds ?? 0) * 1_000;
 }
 
+/** Who holds a Lease, and how long silence is to be believed. */
 export type Holder = { readonly identity: string; readonly leaseMs: DurationMs };
 
 /** The spec that makes `holder` the holder, at the wall time `nowMs`. A holder that stays keeps its acquireTime. */

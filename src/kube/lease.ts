@@ -17,7 +17,7 @@ import type { Random } from "../base/random.ts";
 import type { DurationMs, MonotonicMs } from "../base/units.ts";
 import type { ApiResult, KubeApi } from "./api.ts";
 import { heldSpec, isFree, lookAgain, releasedSpec, type Holder, type LeaseObject, type LeaseSight, type LeaseSpec } from "./lease-record.ts";
-import { collectionPath, leases, objectPath } from "./objects.ts";
+import { apiResources, collectionPath, objectPath } from "./objects.ts";
 
 export type LeaseOptions = {
   readonly api: KubeApi;
@@ -174,19 +174,19 @@ class Election {
 
   async #read(signal: AbortSignal): Promise<ApiResult<LeaseObject>> {
     const { api, namespace, name } = this.#options;
-    return await api.call<LeaseObject>({ method: "GET", path: objectPath(leases, { namespace, name }), signal });
+    return await api.call<LeaseObject>({ method: "GET", path: objectPath(apiResources.leases, { namespace, name }), signal });
   }
 
   async #create(signal: AbortSignal): Promise<ApiResult<LeaseObject>> {
     const { api, clock, namespace, name } = this.#options;
     const body = { apiVersion, kind, metadata: { namespace, name }, spec: heldSpec(undefined, this.#holder, clock.nowMs()) };
-    return await api.call<LeaseObject>({ method: "POST", path: collectionPath(leases, namespace), body, signal });
+    return await api.call<LeaseObject>({ method: "POST", path: collectionPath(apiResources.leases, namespace), body, signal });
   }
 
   async #write(lease: LeaseObject, spec: LeaseSpec, signal?: AbortSignal): Promise<ApiResult<LeaseObject>> {
     const { api, namespace, name } = this.#options;
     const body = { ...lease, apiVersion, kind, spec };
-    return await api.call<LeaseObject>({ method: "PUT", path: objectPath(leases, { namespace, name }), body, ...(signal === undefined ? {} : { signal }) });
+    return await api.call<LeaseObject>({ method: "PUT", path: objectPath(apiResources.leases, { namespace, name }), body, ...(signal === undefined ? {} : { signal }) });
   }
 
   #noteRenewal(lease: LeaseObject, sentAtMs: MonotonicMs): void {

@@ -15,6 +15,7 @@ export type ObjectMeta = {
   readonly managedFields?: readonly ManagedFields[];
 };
 
+/** An object that another one belongs to, in the same namespace. */
 export type OwnerReference = {
   readonly apiVersion: string;
   readonly kind: string;
@@ -32,8 +33,10 @@ export type ManagedFields = {
   readonly fieldsV1?: unknown;
 };
 
+/** Any object, reduced to what all of them have. */
 export type KubeObject = { readonly metadata: ObjectMeta };
 
+/** A page of a list; with `continue` there is another one. */
 export type ObjectList<T> = {
   readonly metadata: { readonly resourceVersion: string; readonly continue?: string };
   readonly items: readonly T[];
@@ -45,15 +48,18 @@ export type ApiResource = { readonly group: string; readonly version: string; re
 /** Under this name the API server records what the operator applies. It may never change: fields would get a second owner. */
 export const fieldManager = "durable-timer-operator";
 
-export const durableTimers: ApiResource = { group: apiGroup, version: apiVersionName, plural: resourceNames.plural };
-export const deployments: ApiResource = { group: "apps", version: "v1", plural: "deployments" };
-export const podDisruptionBudgets: ApiResource = { group: "policy", version: "v1", plural: "poddisruptionbudgets" };
-export const serviceAccounts: ApiResource = { group: "", version: "v1", plural: "serviceaccounts" };
-export const secrets: ApiResource = { group: "", version: "v1", plural: "secrets" };
-export const pods: ApiResource = { group: "", version: "v1", plural: "pods" };
-export const namespaces: ApiResource = { group: "", version: "v1", plural: "namespaces" };
-export const leases: ApiResource = { group: "coordination.k8s.io", version: "v1", plural: "leases" };
-export const events: ApiResource = { group: "events.k8s.io", version: "v1", plural: "events" };
+/** The kinds that the operator reads or writes. */
+export const apiResources = {
+  durableTimers: { group: apiGroup, version: apiVersionName, plural: resourceNames.plural },
+  deployments: { group: "apps", version: "v1", plural: "deployments" },
+  podDisruptionBudgets: { group: "policy", version: "v1", plural: "poddisruptionbudgets" },
+  serviceAccounts: { group: "", version: "v1", plural: "serviceaccounts" },
+  secrets: { group: "", version: "v1", plural: "secrets" },
+  pods: { group: "", version: "v1", plural: "pods" },
+  namespaces: { group: "", version: "v1", plural: "namespaces" },
+  leases: { group: "coordination.k8s.io", version: "v1", plural: "leases" },
+  events: { group: "events.k8s.io", version: "v1", plural: "events" },
+} as const satisfies Readonly<Record<string, ApiResource>>;
 
 /** Path of all objects of a kind, in one namespace or (without one) everywhere. */
 export function collectionPath(resource: ApiResource, namespace?: string): string {

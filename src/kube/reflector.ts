@@ -45,6 +45,7 @@ export type ReflectorOptions<Kept> = {
   readonly onChange: (change: { readonly key: ObjectKey; readonly before?: Kept; readonly now?: Kept }) => void;
 };
 
+/** Where an object is; the namespace is empty for objects of the cluster. */
 export type ObjectKey = Required<Pick<ObjectMeta, "namespace" | "name">>;
 
 type Entry<Kept> = { readonly key: ObjectKey; readonly resourceVersion: string; readonly kept: Kept };
@@ -56,6 +57,7 @@ type Ending =
   | { readonly kind: "expired" }
   | { readonly kind: "failed"; readonly failure: Failure; readonly retryAfterMs?: DurationMs };
 
+/** Follows one collection; `Kept` is what is remembered of each object. */
 export class Reflector<Kept> {
   readonly #options: ReflectorOptions<Kept>;
   readonly #entries = new Map<string, Entry<Kept>>();

@@ -7,6 +7,7 @@ import { statusSchema } from "../resource/status.ts";
 import { parseSpec } from "../resource/validate.ts";
 import type { KubeObject } from "./objects.ts";
 
+/** A DurableTimer as the API server sends it, unchecked. */
 export type StoredTimer = KubeObject & { readonly spec?: unknown; readonly status?: unknown };
 
 /**

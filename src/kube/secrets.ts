@@ -10,7 +10,7 @@ import type { BrokerConnectionOptions, BrokerSecret, ResolvedConnection } from "
 import type { DurableTimerSpec } from "../resource/durable-timer.ts";
 import { connectionSecrets, type AuthSource, type ConnectionSecrets } from "../resource/secrets.ts";
 import type { KubeApi } from "./api.ts";
-import { objectPath, secrets } from "./objects.ts";
+import { apiResources, objectPath } from "./objects.ts";
 
 /** Resolves what `spec.nats` names for the operator. */
 export async function resolveConnection(api: KubeApi, resource: ObservedResource): Promise<ResolvedConnection> {
@@ -34,7 +34,7 @@ function namesOf({ auth, ca, clientCert }: ConnectionSecrets): readonly string[]
 async function readAll(api: KubeApi, namespace: string, names: readonly string[]): Promise<{ readonly kind: "read"; readonly found: Found } | { readonly kind: "failed"; readonly failure: Failure }> {
   const found = new Map<string, Readonly<Record<string, string>> | undefined>();
   for (const name of names) {
-    const read = await api.call<{ readonly data?: Readonly<Record<string, string>> }>({ method: "GET", path: objectPath(secrets, { namespace, name }) });
+    const read = await api.call<{ readonly data?: Readonly<Record<string, string>> }>({ method: "GET", path: objectPath(apiResources.secrets, { namespace, name }) });
     if (read.kind === "ok") found.set(name, read.value.data ?? {});
     else if (read.failure.code === "CLUSTER_MISSING") found.set(name, undefined);
     else return { kind: "failed", failure: read.failure };

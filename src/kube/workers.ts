@@ -19,7 +19,7 @@ import { driftOf } from "./manifests/drift.ts";
 import { stableJson, type JsonObject } from "./manifests/json.ts";
 import { hasUnreadyPods, selectorText, workersFacts } from "./manifests/worker-facts.ts";
 import { renderWorkers } from "./manifests/workers.ts";
-import { collectionPath, controllerOf, deployments, fieldManager, objectPath, podDisruptionBudgets, pods, serviceAccounts, type KubeObject, type ObjectList } from "./objects.ts";
+import { apiResources, collectionPath, controllerOf, fieldManager, objectPath, type KubeObject, type ObjectList } from "./objects.ts";
 
 export type WorkersOptions = {
   readonly api: KubeApi;
@@ -40,6 +40,7 @@ type Look = {
 
 type Looks = { readonly kind: "looked"; readonly looks: readonly Look[] } | { readonly kind: "failed"; readonly failure: Failure };
 
+/** Reads and applies the workers of all resources. */
 export class KubeWorkers {
   readonly #options: WorkersOptions;
   /** What an apply did not bring about, by object: the server spells it otherwise, and trying for ever would not help. */
@@ -96,9 +97,9 @@ export class KubeWorkers {
   async #look(desired: DesiredWorkers): Promise<Looks> {
     const { serviceAccount, podDisruptionBudget, deployment } = renderWorkers(desired, this.#options);
     const wanted = [
-      { resource: serviceAccounts, object: serviceAccount },
-      { resource: podDisruptionBudgets, object: podDisruptionBudget },
-      { resource: deployments, object: deployment },
+      { resource: apiResources.serviceAccounts, object: serviceAccount },
+      { resource: apiResources.podDisruptionBudgets, object: podDisruptionBudget },
+      { resource: apiResources.deployments, object: deployment },
     ];
     const looks: Look[] = [];
     for (const { resource, object } of wanted) {
@@ -134,7 +135,7 @@ export class KubeWorkers {
   async #unreadyPods(desired: DesiredWorkers, deployment: V1Deployment | undefined): Promise<ApiResult<readonly V1Pod[]>> {
     if (deployment === undefined || !hasUnreadyPods(deployment)) return { kind: "ok", value: [] };
     const labelSelector = selectorText(workerSelector(desired.key.name));
-    const path = collectionPath(pods, desired.key.namespace);
+    const path = collectionPath(apiResources.pods, desired.key.namespace);
     const listed = await this.#options.api.call<ObjectList<V1Pod>>({ method: "GET", path, query: { labelSelector, limit: String(podsLookedAtMax) } });
     return listed.kind === "failed" ? listed : { kind: "ok", value: listed.value.items };
   }

@@ -89,21 +89,6 @@ describe("on the shared API server", () => {
     await stop();
     await stranger.close();
   });
-
-  test("many requests share a few sockets", async () => {
-    const api = kubeApi(connection);
-    const before = socketCount();
-    for (let count = 0; count < 40; count += 1) expect((await api.call({ method: "GET", path })).kind).toBe("ok");
-    expect(socketCount() - before).toBeLessThanOrEqual(1);
-  });
-
-  test("a refusal and a closed port are failures of their kind", async () => {
-    const api = kubeApi(connection);
-    expect(await api.call({ method: "GET", path: `${path}/other` })).toMatchObject({ kind: "failed", failure: { kind: "denied", code: "CLUSTER_DENIED" } });
-    expect(await api.call({ method: "GET", path: "/apis/none/v1/things" })).toMatchObject({ kind: "failed", failure: { code: "CLUSTER_DENIED" } });
-    const aborted = await api.call({ method: "GET", path, signal: AbortSignal.abort() });
-    expect(aborted).toMatchObject({ kind: "failed", failure: { code: "STOPPED" } });
-  });
 });
 
 describe("when the API server goes away", () => {
@@ -157,7 +142,3 @@ describe("when the API server goes away", () => {
     expect(new WatchEventReader({ bytesMax: 100_000 }).push(piece ?? new Uint8Array())).toEqual([{ kind: "expired" }]);
   });
 });
-
-function socketCount(): number {
-  return process.getActiveResourcesInfo().filter((name) => /TCP|TLS/.test(name)).length;
-}

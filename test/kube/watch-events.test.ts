@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { watchEventBytesMax } from "../../src/base/limits.ts";
 import { WatchEventReader } from "../../src/kube/watch-events.ts";
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -33,6 +34,12 @@ const rows = [
 
 test.each(rows)("reads $text", ({ text, want, because }) => {
   expect(reader().push(bytes(text)), because).toEqual([want]);
+});
+
+test("the largest object that the API server stores fits into an event", () => {
+  const name = "x".repeat(1_572_864);
+  expect(reader(watchEventBytesMax).push(bytes(line("ADDED", named(name, "1")))), "in one piece").toHaveLength(1);
+  expect(watchEventBytesMax).toBeGreaterThan(4 * name.length);
 });
 
 test("a line that never ends is given up", () => {

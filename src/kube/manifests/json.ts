@@ -2,6 +2,7 @@
 
 export type JsonObject = { readonly [key: string]: unknown };
 
+/** True for a map of fields; false for lists and null. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -18,6 +18,7 @@ export type WorkersSight = {
   readonly selector: Readonly<Record<string, string>>;
 };
 
+/** Facts of what was seen; zero and empty where there is nothing. */
 export function workersFacts(sight: WorkersSight): WorkersFacts {
   const { drift, foreign, exists, deployment, selector } = sight;
   return {

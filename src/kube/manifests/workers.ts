@@ -7,6 +7,7 @@ import { annotationNames, apiVersion, childNames, kind, labelNames, labelValues,
 import { stableJson } from "./json.ts";
 import { workerPodTemplate } from "./worker-pod.ts";
 
+/** Everything that is applied for one resource. */
 export type WorkerObjects = {
   readonly serviceAccount: V1ServiceAccount;
   readonly podDisruptionBudget: V1PodDisruptionBudget;

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { stringify } from "yaml";
-import { annotationNames, workerConfigVariable, workerSelector } from "../../../src/resource/names.ts";
+import { annotationNames } from "../../../src/resource/names.ts";
 import { parseSpec } from "../../../src/resource/validate.ts";
-import { readWorkerConfig } from "../../../src/resource/worker-config.ts";
 import { renderWorkers, workerImageOf, type WorkerObjects } from "../../../src/kube/manifests/workers.ts";
 import type { DesiredWorkers } from "../../../src/operator/plan/observed.ts";
 import { systemSha256 as sha256 } from "../../../src/system/sha256.ts";
@@ -76,50 +75,6 @@ describe("the image", () => {
   ];
   test.each(rows)("$image means $want", ({ image, want, because }) => {
     expect(workerImageOf(desired(withWorkers(image === undefined ? {} : { image })), defaultImage), because).toBe(want);
-  });
-});
-
-describe("additions of the author", () => {
-  const container = (objects: WorkerObjects) => objects.deployment.spec?.template.spec?.containers[0];
-
-  test("do not replace what the operator sets", () => {
-    const { deployment } = render({
-      ...fullSpec,
-      workers: {
-        ...fullSpec.workers,
-        podTemplate: {
-          metadata: { labels: { "durabletimer.dev/name": "other", "app.kubernetes.io/component": "other" } },
-          spec: {
-            volumes: [{ name: "durable-timer-nats-auth", emptyDir: {} }],
-            volumeMounts: [{ name: "other", mountPath: "/etc/durable-timer/nats-auth" }],
-          },
-        },
-      },
-    });
-    expect(deployment).toMatchObject({ spec: { template: { metadata: { labels: workerSelector("orders") } } } });
-    const { volumes = [], containers = [] } = deployment.spec?.template.spec ?? {};
-    expect(volumes.filter(({ name }) => name === "durable-timer-nats-auth")).toMatchObject([{ projected: {} }]);
-    expect(containers[0]?.volumeMounts?.filter(({ mountPath }) => mountPath.endsWith("nats-auth"))).toMatchObject([{ name: "durable-timer-nats-auth" }]);
-  });
-
-  test("to the security context keep the rest of it", () => {
-    const { deployment } = render(withWorkers({ podTemplate: { spec: { securityContext: { runAsUser: 1_000, seccompProfile: { type: "Localhost", localhostProfile: "x" } } } } }));
-    expect(deployment.spec?.template.spec?.securityContext).toMatchObject({
-      runAsNonRoot: true,
-      runAsUser: 1_000,
-      fsGroup: 65_532,
-      seccompProfile: { type: "Localhost", localhostProfile: "x" },
-    });
-  });
-
-  test("that are empty say nothing", () => {
-    const empty = { serviceAccountName: "", imagePullSecrets: [], priorityClassName: "", nodeSelector: {}, tolerations: [], affinity: {}, topologySpreadConstraints: [], env: [], volumes: [], volumeMounts: [], securityContext: {} };
-    expect(render(withWorkers({ podTemplate: { metadata: { labels: {}, annotations: {} }, spec: empty } })).deployment).toEqual(render(smallestSpec).deployment);
-  });
-
-  test("reach the worker's configuration only through fields of the resource", () => {
-    const text = container(render(fullSpec))?.env?.find(({ name }) => name === workerConfigVariable)?.value ?? "";
-    expect(readWorkerConfig(text)).toMatchObject({ ok: true, config: { lookahead: 500, nats: { domain: "hub" } } });
   });
 });
 

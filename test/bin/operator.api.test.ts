@@ -10,8 +10,8 @@ import { ApiRefusal } from "../cluster/api.ts";
 import { waitUntil } from "../cluster/processes.ts";
 import { patched, type Patch } from "../resource/examples.ts";
 import { startServers, type NatsServers } from "../servers.ts";
-import { installCrd, timerManifest, timersPath } from "./crd.ts";
-import { createNamespace, type TestNamespace } from "./namespace.ts";
+import { installCrd, timerManifest, timersPath } from "../kube/crd.ts";
+import { createNamespace, type TestNamespace } from "../kube/namespace.ts";
 import { OperatorProcess } from "./operator-process.ts";
 
 type Meta = { readonly name: string; readonly uid: string; readonly generation: number; readonly resourceVersion: string; readonly managedFields: readonly { readonly manager: string; readonly operation: string }[] };
