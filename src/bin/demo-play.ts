@@ -2,7 +2,7 @@
 // what happens as it happens.
 
 import type { ResumeDelivery, StartReceipt, TimerClient } from "../client/index.ts";
-import { cancellation, crashDelayMs, type DemoTimer, type Reaction } from "./demo-timers.ts";
+import { cancellation, isNearCrash, type DemoTimer, type Reaction } from "./demo-timers.ts";
 
 /** One resume as the flow's owner got it. */
 export type SeenResume = {
@@ -13,11 +13,14 @@ export type SeenResume = {
   readonly isBodyEqual: boolean;
 };
 
+/** What became of a worker in the middle of the play. */
+export type EndedWorker = { readonly how: string; readonly which: string };
+
 export type PlayOptions = {
   readonly timers: TimerClient;
   readonly plan: readonly DemoTimer[];
-  /** Kills one worker without warning; says which. */
-  readonly killWorker: () => Promise<string>;
+  /** Ends one worker, and says how and which. */
+  readonly killWorker: () => Promise<EndedWorker>;
   readonly say: (line: string) => void;
   /** Ends the play, finished or not. */
   readonly deadline: AbortSignal;
@@ -31,16 +34,24 @@ export async function play(options: PlayOptions): Promise<readonly SeenResume[]>
   const consuming = consume(options, seen, done);
   say(timelineHead);
   const receipts = await Promise.all(plan.map((timer) => start(options, timer)));
-  const startedAtMs = Date.now();
+  const crashDueAtMs = firstDueAtMs(receipts.filter((_, index) => isNearCrash(plan[index]?.name ?? "")));
   await failWhileWaiting(options, receipts);
-  await until(startedAtMs + crashDelayMs - killBeforeDueMs, options.deadline);
-  if (!options.deadline.aborted) say(`${clock()}  SIGKILL              ${await options.killWorker()}, while it holds wakes that are due in ${String(killBeforeDueMs)} ms`);
+  await until(crashDueAtMs - killBeforeDueMs, options.deadline);
+  if (!options.deadline.aborted) {
+    const { how, which } = await options.killWorker();
+    say(`${clock()}  ${how.padEnd(nameWidth)} ${which}, while it holds wakes that are due in ${millis(crashDueAtMs - Date.now())}`);
+  }
   await consuming;
   return seen;
 }
 
-/** A worker takes a wake half a second before it is due and holds it until then. */
+/** A worker takes a wake a quarter to half a second before it is due and holds it until then. */
 const killBeforeDueMs = 250;
+
+function firstDueAtMs(receipts: readonly StartReceipt[]): number {
+  const due = receipts.flatMap(({ outcome }) => (outcome?.kind === "accepted" && outcome.dueAt !== undefined ? [outcome.dueAt.getTime()] : []));
+  return Math.min(...due);
+}
 
 async function start({ timers, say }: PlayOptions, timer: DemoTimer): Promise<StartReceipt> {
   const receipt = await timers.start(timer.request, { awaitOutcome: true });

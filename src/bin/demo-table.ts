@@ -6,7 +6,7 @@ import { stateRecordFilter, streamNames, subjectFilters } from "../protocol/name
 import type { JetStream } from "../nats/core/jetstream.ts";
 import type { TerminalRecord, TimerRecord } from "../timer/record.ts";
 import { millis, type SeenResume } from "./demo-play.ts";
-import type { DemoTimer } from "./demo-timers.ts";
+import { isNearCrash, type DemoTimer } from "./demo-timers.ts";
 
 /** What was counted in the streams. */
 export type NatsCounts = {
@@ -61,12 +61,11 @@ export function closingTable(plan: readonly DemoTimer[], counts: NatsCounts, see
 
 function tableLines(rows: readonly TableRow[], delivered: readonly SeenResume[]): readonly string[] {
   const worst = (of: readonly SeenResume[]): string => (of.length === 0 ? "-" : millis(Math.max(...of.map(({ latenessMs }) => latenessMs))));
-  const isNearCrash = ({ timer }: SeenResume): boolean => timer.startsWith("crash-");
   return [
     `${"counted in NATS".padEnd(labelWidth)} ${"is".padStart(5)} ${"must be".padStart(8)}`,
     ...rows.map(({ label, counted, expected }) => `${label.padEnd(labelWidth)} ${String(counted).padStart(5)} ${String(expected).padStart(8)}  ${counted === expected ? "ok" : "WRONG"}`),
-    `${"worst lateness".padEnd(labelWidth)} ${worst(delivered.filter((resume) => !isNearCrash(resume)))}`,
-    `${"worst lateness around the crash".padEnd(labelWidth)} ${worst(delivered.filter(isNearCrash))} (wakes that a killed worker held come back after ${String(ackWaitMs / 1_000)} s)`,
+    `${"worst lateness".padEnd(labelWidth)} ${worst(delivered.filter(({ timer }) => !isNearCrash(timer)))}`,
+    `${"worst lateness around the crash".padEnd(labelWidth)} ${worst(delivered.filter(({ timer }) => isNearCrash(timer)))} (wakes that a killed worker held come back after ${String(ackWaitMs / 1_000)} s)`,
   ];
 }
 

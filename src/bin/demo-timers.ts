@@ -18,8 +18,14 @@ export type DemoTimer = {
 /** The failure with which one timer is ended while it waits. */
 export const cancellation = { code: "order_cancelled", message: "the customer changed her mind" };
 
-/** How long after the start the timers are due whose worker may be killed. */
-export const crashDelayMs = 7_000;
+/** Whether a timer is one of those whose wakes a worker holds when it is ended. */
+export function isNearCrash(name: string): boolean {
+  return name.startsWith(crashPrefix);
+}
+
+const crashPrefix = "crash-";
+/** Late enough for the other timers to be done before. */
+const crashDelayMs = 7_000;
 
 /** All timers of one run; `execution` tells runs apart. */
 export function demoTimers(execution: string): readonly DemoTimer[] {
@@ -36,7 +42,7 @@ export function demoTimers(execution: string): readonly DemoTimer[] {
     { ...timer("retries-too-often", { delayMs: 1_500, maxRetries: 1 }), reactTo: () => "retry", resumeCount: 2, ending: "failed: max_retries_exceeded" },
     { ...timer("fails-while-waiting", { delayMs: 3_600_000 }), reactTo: () => "complete", resumeCount: 0, ending: `failed: ${cancellation.code}` },
     ...Array.from({ length: 6 }, (_, index): DemoTimer => ({
-      ...timer(`crash-${String(index + 1)}`, { delayMs: crashDelayMs }), reactTo: () => "complete", resumeCount: 1, ending: "completed",
+      ...timer(`${crashPrefix}${String(index + 1)}`, { delayMs: crashDelayMs }), reactTo: () => "complete", resumeCount: 1, ending: "completed",
     })),
   ];
 }

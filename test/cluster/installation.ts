@@ -7,13 +7,13 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Condition } from "../../src/resource/conditions.ts";
 import { install, uninstall, type Release } from "../charts/helm.ts";
+import { callApiAs } from "./api.ts";
 import { clientToolPath } from "./client-tools.ts";
 import { runCommand } from "./commands.ts";
 import { waitUntil } from "./processes.ts";
 import { PRODUCT_IMAGE } from "./product-image.ts";
-
-export type Condition = { readonly type: string; readonly status: string; readonly reason: string; readonly message: string };
 
 /** What this file's users look at in a DurableTimer; the rest is there too. */
 export type TimerResource = {
@@ -104,12 +104,18 @@ export class Installation {
     return items.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
   }
 
-  /** Deletes a ready worker's pod with the shortest grace that there is. Returns the pod's name. */
+  /**
+   * Deletes a ready worker's pod with the shortest grace that there is, and returns its name. Without a kubectl in
+   * between, which would take longer to start than a worker holds a wake.
+   */
   async deleteWorker(name: string): Promise<string> {
-    const pods = await this.workerPods(name);
-    const victim = pods.find(({ status }) => status.conditions?.some(({ type, status: value }) => type === "Ready" && value === "True"));
+    const { kubeconfigPath, namespace } = this.#place;
+    const pods = `/api/v1/namespaces/${namespace}/pods`;
+    const labelSelector = encodeURIComponent(`durabletimer.dev/name=${name}`);
+    const { items } = await callApiAs<{ readonly items: readonly PodObject[] }>(kubeconfigPath, { method: "GET", path: `${pods}?labelSelector=${labelSelector}` });
+    const victim = items.find(({ metadata, status }) => metadata.deletionTimestamp === undefined && isReady(status));
     if (victim === undefined) throw new Error(`${name} has no ready worker`);
-    await this.kubectl("delete", "pod", victim.metadata.name, "--grace-period=0", "--force");
+    await callApiAs(kubeconfigPath, { method: "DELETE", path: `${pods}/${victim.metadata.name}?gracePeriodSeconds=0` });
     return victim.metadata.name;
   }
 
@@ -126,6 +132,10 @@ export class Installation {
   #timerRelease(name: string, values: Release["values"] = {}): Release {
     return { chart: "durable-timer", name, namespace: this.#place.namespace, values };
   }
+}
+
+function isReady({ conditions = [] }: PodObject["status"]): boolean {
+  return conditions.some(({ type, status }) => type === "Ready" && status === "True");
 }
 
 async function withFile<Result>(text: string, work: (path: string) => Promise<Result>): Promise<Result> {
