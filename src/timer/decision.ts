@@ -14,7 +14,7 @@ export type TimerView = {
   readonly record?: TimerRecord;
   /** Read from the leader only when no record was found. */
   readonly archived?: TerminalRecord;
-  /** Hash of the stored snapshot; read only when no record was found. */
+  /** Hash of the stored snapshot; read only for starts, when neither a record nor an archived one was found. */
   readonly snapshot?: ContentHash;
 };
 

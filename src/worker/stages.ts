@@ -69,8 +69,13 @@ async function replaceOlderSchedules(context: WriteContext, taken: readonly Prog
     const look = present(looks[index], "one look per timer");
     if (look.kind === "failed") { progress.result = { kind: "again", at: "schedule" }; return; }
     const { key, record } = progress.job;
-    // Gone since: it fired. Its wake, or whoever handled it, carries on.
-    if (look.schedule === undefined || inputAge(look.schedule, record) !== "older") return;
+    if (look.schedule === undefined) {
+      // Gone since: it fired. Unless its wake is this record's own, which carries on, it was an older one's, or the wake
+      // has been worked off already: the record tells.
+      if (look.wake === undefined || inputAge(look.wake, record) === "older") progress.result = { kind: "again", at: "schedule" };
+      return;
+    }
+    if (inputAge(look.schedule, record) !== "older") return;
     stale.push({ progress, item: { ...armItem(key, record as WaitingRecord), expected: look.schedule.sequence } });
   });
   if (stale.length === 0) return;

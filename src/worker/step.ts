@@ -73,7 +73,7 @@ async function look(context: StepContext, open: readonly Item[]): Promise<readon
   for (const basis of ["assumed", "replica", "leader", "leader_again"] as const) {
     const group = open.filter((item) => item.basis === basis && item.result === undefined);
     if (group.length === 0) continue;
-    const views = await readViews(context.ports, group.map((item) => item.work.key), { basis, sha256: context.sha256 });
+    const views = await readViews(context.ports, group.map(({ work }) => ({ key: work.key, isStart: work.input.kind === "start" })), { basis, sha256: context.sha256 });
     const brokerNowMs = context.ports.clock.lowerBoundMs() ?? (0 as EpochMs);
     group.forEach((item, index) => {
       const outcome = decideItem(item, present(views[index], "one view per timer"), brokerNowMs);

@@ -156,6 +156,36 @@ test("a start over a removed record's marker waits until the marker is gone", as
   expect(await world.startTimer()).toMatchObject({ kind: "done", answer: { outcome: "accepted" } });
 });
 
+test("a schedule of an older generation that fires while it is looked at does not leave the new one unarmed", async () => {
+  const world = setUp();
+  const { clock, broker } = world;
+  await elapsed(world);
+  const now = clock.nowMs();
+  await broker.ports.schedules.arm([{ key, generation: 0, fence: 1, dueAtMs: now, fireAtMs: (now + 9_000) as never }]);
+  const { schedules } = broker.ports;
+  // It fires after it was in the way, and before the look.
+  const look: typeof schedules.look = async (keys, from) => {
+    broker.schedules.delete(`${key.flow}.${key.ref}`);
+    return await schedules.look(keys, from);
+  };
+  const work: Work = { key, input: world.feedback("retry", { generation: 0, fence: 2 }), basis: "replica" };
+  const [result] = await step({ ports: { ...broker.ports, schedules: { ...schedules, look } }, clock, sha256 }, [work]);
+  expect(result).toMatchObject({ kind: "done", answer: { outcome: "accepted" }, record: { phase: "waiting", generation: 1, fence: 3 } });
+  expect(broker.schedules.get(`${key.flow}.${key.ref}`)).toMatchObject({ generation: 1, fence: 3 });
+});
+
+test("late feedback does not read the snapshot, which may be large", async () => {
+  const world = setUp();
+  const { clock, broker } = world;
+  await elapsed(world);
+  await world.send("complete");
+  let readCount = 0;
+  const snapshots = { ...broker.ports.snapshots, read: async (...read: Parameters<typeof broker.ports.snapshots.read>) => { readCount += 1; return await broker.ports.snapshots.read(...read); } };
+  const again: Work = { key, input: world.feedback("complete", { generation: 0, fence: 2 }), basis: "replica" };
+  expect(await step({ ports: { ...broker.ports, snapshots }, clock, sha256 }, [again])).toMatchObject([{ kind: "done", answer: { outcome: "duplicate" } }]);
+  expect(readCount).toBe(0);
+});
+
 test("a schedule that a slow writer of an older generation left is replaced", async () => {
   const world = setUp();
   await world.startTimer();
