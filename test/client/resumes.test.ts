@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { resumeLookaheadDefault, resumeLookaheadMax, resumePullMs } from "../../src/base/limits.ts";
 import { payloadHash } from "../../src/timer/hashes.ts";
 import type { ElapsedRecord } from "../../src/timer/record.ts";
 import { resumeContextHeader } from "../../src/protocol/resume.ts";
@@ -97,8 +98,11 @@ describe("resumes", () => {
     const { broker, iterations } = setUp();
     broker.batches.push([resumeMessage(1)]);
     await firstOf(iterations.open({ lookahead: 9 }));
-    expect(broker.lookaheads).toEqual([9]);
-    for (const lookahead of [0, 1_001, 1.5]) {
+    broker.batches.push([resumeMessage(2)]);
+    await firstOf(iterations.open({}));
+    expect(broker.lookaheads).toEqual([9, resumeLookaheadDefault]);
+    expect(broker.pulls).toEqual([{ max: 9, expiresMs: resumePullMs }, { max: resumeLookaheadDefault, expiresMs: resumePullMs }]);
+    for (const lookahead of [0, resumeLookaheadMax + 1, 1.5]) {
       expect(() => iterations.open({ lookahead })).toThrow(expect.objectContaining({ code: "REQUEST_INVALID" }));
     }
   });

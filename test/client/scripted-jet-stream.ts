@@ -15,6 +15,8 @@ export class ScriptedJetStream {
   readonly listening = new Map<string, Reply>();
   sourceState: "none" | "open" | "closed" = "none";
   readonly lookaheads: number[] = [];
+  /** How each take asked. */
+  readonly pulls: { readonly max: number; readonly expiresMs: number }[] = [];
   #sequence = 0;
 
   asJetStream(): JetStream {
@@ -48,7 +50,8 @@ export class ScriptedJetStream {
     this.sourceState = "open";
     this.lookaheads.push(lookahead);
     return {
-      take: ({ signal }) => {
+      take: ({ max, expiresMs, signal }) => {
+        this.pulls.push({ max, expiresMs });
         const batch = this.batches.shift();
         if (batch !== undefined || signal.aborted) return Promise.resolve(batch ?? []);
         return new Promise((resolve) => { signal.addEventListener("abort", () => { resolve([]); }, { once: true }); });

@@ -1,8 +1,11 @@
-import { existsSync, readFileSync } from "node:fs";
+import { chmodSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { once } from "node:events";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
+import type { Clock } from "../../src/base/clock.ts";
+import { natsStartTimeoutMs, natsStopTimeoutMs } from "../../src/base/limits.ts";
+import type { DurationMs, EpochMs, MonotonicMs } from "../../src/base/units.ts";
 import { embeddedPorts, EmbeddedServer, embeddedUrl, rememberedPorts, type ServerNotice } from "../../src/local/embedded-server.ts";
 import { isPortFree } from "../../src/local/loopback.ts";
 import { ProcessLedger } from "../../src/local/process-ledger.ts";
@@ -18,13 +21,13 @@ afterEach(async () => {
   await Promise.all(running.splice(0).map((server) => server.stop()));
 });
 
-async function start(name: string, program = serverBinary("recommended")) {
+async function start(name: string, program = serverBinary("recommended"), clock: Clock = systemClock) {
   const folder = join(root, name);
   const notices: ServerNotice[] = [];
   const ports = await embeddedPorts(folder, systemRandom);
   const ledgerPath = join(folder, "ledger.json");
   const server = await EmbeddedServer.start(
-    { program, folder, logFile: join(folder, "server.log"), environment: {}, ledger: new ProcessLedger(ledgerPath), clock: systemClock, random: systemRandom, onNotice: (notice) => { notices.push(notice); } },
+    { program, folder, logFile: join(folder, "server.log"), environment: {}, ledger: new ProcessLedger(ledgerPath), clock, random: systemRandom, onNotice: (notice) => { notices.push(notice); } },
     ports,
   );
   running.push(server);
@@ -74,4 +77,54 @@ describe("the embedded server", () => {
     expect(existsSync(join(folder, "server.log"))).toBe(true);
     expect(readFileSync(join(folder, "server.log"), "utf8")).toContain("bad option");
   });
+
+  it("that never answers is given up after the time for starting", async () => {
+    const program = executable("mute", "setInterval(() => {}, 1000)");
+    const clock = new HastyClock();
+    clock.speed = 100;
+    const beganAtMs = clock.monotonicMs();
+    await expect(start("e", program, clock)).rejects.toMatchObject({ code: "PROCESS_FAILED" });
+    expect(clock.monotonicMs() - beganAtMs).toBeGreaterThanOrEqual(natsStartTimeoutMs);
+  });
+
+  it("that does not stop is ended after the time for stopping", async () => {
+    const program = executable("stubborn", `
+      const config = require("node:fs").readFileSync(process.argv.at(-1), "utf8");
+      require("node:http").createServer((_, response) => response.end()).listen(Number(/http: "127.0.0.1:(\\d+)"/.exec(config)[1]), "127.0.0.1");
+      process.on("SIGTERM", () => {});`);
+    const clock = new HastyClock();
+    const { server, ports } = await start("f", program, clock);
+    clock.speed = 100;
+    const beganAtMs = clock.monotonicMs();
+    await server.stop();
+    expect(clock.monotonicMs() - beganAtMs).toBeGreaterThanOrEqual(natsStopTimeoutMs);
+    expect(await isPortFree(ports.monitoring)).toBe(true);
+  });
 });
+
+/** A program that runs JavaScript, whatever it is given as arguments. */
+function executable(name: string, script: string): string {
+  const path = join(root, name);
+  writeFileSync(`${path}.cjs`, script);
+  writeFileSync(path, `#!/bin/sh\nexec "${process.execPath}" "${path}.cjs" "$@"\n`);
+  chmodSync(path, 0o700);
+  return path;
+}
+
+/** The real clock, or a faster one once `speed` is set. */
+class HastyClock implements Clock {
+  speed = 1;
+  readonly #beganAtMs = systemClock.monotonicMs();
+
+  nowMs(): EpochMs {
+    return systemClock.nowMs();
+  }
+
+  monotonicMs(): MonotonicMs {
+    return ((systemClock.monotonicMs() - this.#beganAtMs) * this.speed) as MonotonicMs;
+  }
+
+  sleep(duration: DurationMs, signal?: AbortSignal): Promise<void> {
+    return systemClock.sleep((duration / this.speed) as DurationMs, signal);
+  }
+}

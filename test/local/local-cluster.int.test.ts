@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { filePollIntervalMs } from "../../src/base/limits.ts";
 import type { ResourceKey } from "../../src/operator/plan/observed.ts";
 import type { LocalCluster } from "../../src/local/local-cluster.ts";
 import type { Condition } from "../../src/resource/conditions.ts";
@@ -61,6 +62,8 @@ describe("the cluster of a state folder", () => {
       await expect.poll(() => told, { timeout: 10_000, message: what }).toBeGreaterThan(before);
     };
     await expect.poll(() => told).toBe(1);
+    await new Promise((resolve) => { setTimeout(resolve, 3 * filePollIntervalMs); });
+    expect(told, "an unchanged folder is nothing to tell").toBe(1);
     await toldAgain("secret", () => { writeFileSync(secret, "rotated"); });
     await toldAgain("edit", () => { place.write(`nats: {servers: ["nats://127.0.0.1:2"], auth: {tokenSecretRef: {name: tok}}}, workers: {replicas: 1, ${quickWorkers}}`); });
     await apply(cluster);

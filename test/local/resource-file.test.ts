@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { resourceFileBytesMax } from "../../src/base/limits.ts";
 import { readResourceFile } from "../../src/local/resource-file.ts";
 
 const embeddedUrl = "nats://127.0.0.1:4299";
@@ -48,7 +49,7 @@ describe("readResourceFile", () => {
     { name: "a domain without servers", text: `${head}spec: {nats: {jetStreamDomain: hub}}`, problem: "spec.nats.jetStreamDomain needs spec.nats.servers" },
     { name: "three replicas without servers", text: `${head}spec: {topology: {replicas: 3}}`, problem: "spec.topology.replicas must be 1 without spec.nats.servers" },
     { name: "a broken rule between fields", text: `${head}spec: {admission: {closePercent: 50, reopenPercent: 60}}`, problem: "spec.admission.reopenPercent must be less than closePercent" },
-    { name: "a file beyond the limit", text: `${head}# ${"x".repeat(1024 * 1024)}`, problem: "the file is larger than" },
+    { name: "a file beyond the limit", text: `${head}# ${"x".repeat(resourceFileBytesMax)}`, problem: "the file is larger than" },
   ];
   it.each(bad)("refuses $name and says: $problem", ({ text, problem }) => {
     const file = read(text);
