@@ -79,6 +79,8 @@ export const closeTimeoutMs = ms(5_000);
 export const pullExpiresMs = ms(10_000);
 /** While a pull request waits, the broker shows this often that it still knows it. */
 export const pullHeartbeatMs = ms(2_000);
+/** What was delivered may be settled for this long after its consumer was last seen; it is looked for at every heartbeat. */
+export const custodyTrustMs = ms(10_000);
 /** Delay before a refused pull is tried again: grows from the first to the second. */
 export const pullBackoffMsMin = ms(100);
 export const pullBackoffMsMax = ms(2_000);
@@ -132,6 +134,10 @@ export const redeliveryDelayMs = ms(1_000);
 export const wakesHeldMax = 2_000;
 /** Slots per rejection code in which the contexts of rejected commands are kept. */
 export const rejectedSlotCount = 256;
+/** Characters that are kept of a rejected command's context, and of what is wrong with it. */
+export const rejectedTextCharsMax = 2_048;
+/** Contexts of rejected commands are kept this long: a week, after which a flood of them gives its space back. */
+export const rejectedTtlMs = ms(604_800_000);
 /** Contexts of rejected commands on their way to their slots; beyond, they are dropped. */
 export const rejectedInFlightMax = 64;
 
@@ -295,6 +301,8 @@ assert(4 * pullBufferBytesMax + multiGetBytesMax < brokerPendingBytesMax, "three
 assert(leaderReadsInFlightMax * payloadBytesMax * 1.5 < brokerPendingBytesMax, "nor do reads of the leader, whose replies are base64");
 assert(ackWaitMs >= 3 * ackExtendIntervalMs, "an acknowledgement wait survives two missed extensions");
 assert(ackWaitMs >= 4 * wakeLeadMs, "an acknowledgement wait of several leads");
+assert(custodyTrustMs >= 3 * pullHeartbeatMs, "a consumer is looked for several times before trust ends");
+assert(custodyTrustMs < ackWaitMs, "trust ends before the broker delivers to somebody else");
 assert(publishTimeoutMs < ackWaitMs, "a publish settles within the acknowledgement wait");
 assert(leaderRenewDeadlineMs < leaderLeaseMs, "a leader stops before its lease is free");
 assert(leaderRetryMs * 2 < leaderRenewDeadlineMs, "two renewals fit before the deadline");

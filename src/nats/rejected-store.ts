@@ -3,7 +3,7 @@
  * overwritten by the next that falls on it. Best effort: nothing waits for it, and beyond a few in flight it drops.
  */
 import { utf8 } from "../base/bytes.ts";
-import { rejectedInFlightMax, rejectedSlotCount } from "../base/limits.ts";
+import { rejectedInFlightMax, rejectedSlotCount, rejectedTtlMs } from "../base/limits.ts";
 import { rejectedSubject } from "../protocol/names.ts";
 import type { Rejected, RejectedStore } from "../worker/ports.ts";
 import type { JetStream, OutgoingMessage } from "./core/jetstream.ts";
@@ -29,7 +29,7 @@ export function natsRejectedStore(jetStream: JetStream, onLost: (count: number) 
 
 function messageOf(rejected: Rejected): OutgoingMessage {
   const slot = hash(`${rejected.subject} ${String(rejected.sequence)}`) % rejectedSlotCount;
-  return { subject: rejectedSubject(rejected.code, slot), headers: [], body: utf8(JSON.stringify({ v: 1, ...rejected })), rollup: true };
+  return { subject: rejectedSubject(rejected.code, slot), headers: [], body: utf8(JSON.stringify({ v: 1, ...rejected })), rollup: true, ttlMs: rejectedTtlMs };
 }
 
 /** FNV-1a in 32 bits: spreads neighbours, and the same command always falls on the same slot. */

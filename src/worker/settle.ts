@@ -1,7 +1,7 @@
 /** What becomes of a message once its work is done: acknowledged, terminated or handed back, counted and answered. */
 import { unreachable } from "../base/assert.ts";
 import { describeFailure } from "../base/failure.ts";
-import { redeliveryDelayMs } from "../base/limits.ts";
+import { redeliveryDelayMs, rejectedTextCharsMax } from "../base/limits.ts";
 import { hex } from "../base/bytes.ts";
 import { since, type DurationMs } from "../base/units.ts";
 import type { MalformedCommand } from "../protocol/command.ts";
@@ -86,8 +86,17 @@ function keepRejected(options: LoopOptions, delivery: Delivery, why: { readonly 
   const { subject, sequence, body, headers } = delivery.message;
   const contextHeader = headers.get(headerNames.context);
   options.ports.rejected.keep([{
-    ...why, subject, sequence, bodyHash: hex(options.sha256(body)), ...(contextHeader === undefined ? {} : { contextHeader }),
+    code: why.code, problem: excerpt(why.problem), subject, sequence, bodyHash: hex(options.sha256(body)),
+    ...(contextHeader === undefined ? {} : { contextHeader: excerpt(contextHeader) }),
   }]);
+}
+
+/**
+ * What is kept of a text that its sender chose. Unbounded, some dozen contexts of unprintable characters, which JSON
+ * spells with six each, fill a small archive, and then no timer can be started any more.
+ */
+function excerpt(text: string): string {
+  return text.slice(0, rejectedTextCharsMax).replace(/[^\x20-\x7e]/g, "?");
 }
 
 /** A corrupt timer is looked at again now and then: a person may have repaired it. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { rejectedInFlightMax, rejectedSlotCount } from "../../src/base/limits.ts";
+import { rejectedInFlightMax, rejectedSlotCount, rejectedTtlMs } from "../../src/base/limits.ts";
 import { natsRejectedStore } from "../../src/nats/rejected-store.ts";
 import { commandSubjects, rejectedSubject, streamNames } from "../../src/protocol/names.ts";
 import type { Rejected } from "../../src/worker/ports.ts";
@@ -26,6 +26,7 @@ describe("rejected commands", () => {
     expect(found).toHaveLength(1);
     const kept = found[0]?.kind === "found" ? (JSON.parse(Buffer.from(found[0].message.body).toString()) as unknown) : undefined;
     expect(kept).toEqual({ v: 1, ...rejected(1) });
+    expect(found[0]?.kind === "found" && found[0].message.headers.get("Nats-TTL"), "a flood gives its space back").toBe(`${String(rejectedTtlMs / 1_000)}s`);
   });
 
   test("take no more room than their slots, however many there are", async () => {

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { ackExtendIntervalMs, newerInputRecheckMs, payloadBytesMax, workerBatchBytesMax, workerBatchesInFlightMax, workerInHandBytesMax } from "../../src/base/limits.ts";
+import { ackExtendIntervalMs, newerInputRecheckMs, payloadBytesMax, rejectedTextCharsMax, workerBatchBytesMax, workerBatchesInFlightMax, workerInHandBytesMax } from "../../src/base/limits.ts";
 import type { DurationMs } from "../../src/base/units.ts";
 import { writeContext } from "../../src/protocol/context.ts";
 import { WorkLoop } from "../../src/worker/loop.ts";
@@ -72,6 +72,19 @@ describe("the start loop", () => {
     expect(broker.rejected).toMatchObject([{ code: "context_invalid", contextHeader: '{"v":2}' }]);
     expect(broker.outcomes).toMatchObject([{ outcome: { outcome: "rejected", code: "context_invalid" } }]);
     expect(metrics.count("rejected context_invalid")).toBe(1);
+  });
+
+  test.each([
+    { name: "unprintable characters", contextHeader: "\u0001\ufffd".repeat(30_000), because: "JSON spells each with six" },
+    { name: "a key as long as the context", contextHeader: `{"${"\\u0001".repeat(1_300)}":{"a":1,"a":2}}`, because: "the problem names the key" },
+  ])("keeps no more than an excerpt of a context of $name", async ({ contextHeader, because }) => {
+    const { clock, broker, open } = setUp();
+    open("start");
+    broker.send("start", { contextHeader });
+    await clock.advance(10);
+    const [kept] = broker.rejected;
+    expect(kept?.code).toBe("context_invalid");
+    expect(JSON.stringify(kept).length, because).toBeLessThan(4 * rejectedTextCharsMax + 500);
   });
 
   test("waits at its gate, and takes again once it opens", async () => {
