@@ -70,9 +70,13 @@ async function runDemo(cleanup: AsyncDisposableStack): Promise<boolean> {
 
 async function openNode(cleanup: AsyncDisposableStack): Promise<NodeHandle> {
   if (givenKubeconfig !== undefined) return connectNode(givenKubeconfig);
-  const node = await startNode({ report: (line) => { say(`  ${line}`); } });
-  cleanup.defer(async () => { await node.stop(); });
-  return node;
+  const starting = startNode({ report: (line) => { say(`  ${line}`); } });
+  // An interruption may come while it starts: it can only be ended once it is there.
+  cleanup.defer(async () => {
+    const node = await starting.catch(() => undefined);
+    await node?.stop();
+  });
+  return await starting;
 }
 
 async function openServers(node: NodeHandle, cleanup: AsyncDisposableStack): Promise<NatsServers> {
