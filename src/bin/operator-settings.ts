@@ -24,12 +24,11 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Reads the environment. An empty variable counts as one that is not set. */
 export function readOperatorSettings(environment: Environment): ReadSettings {
   const reader = new Reader(environment);
-  const kubeconfig = reader.text("KUBECONFIG");
   const clusterId = reader.text("DURABLE_TIMER_CLUSTER_ID");
   const leaseNamespace = reader.text("DURABLE_TIMER_LEASE_NAMESPACE");
   const healthHost = reader.text("DURABLE_TIMER_HEALTH_HOST");
   const settings: OperatorSettings = {
-    source: kubeconfig === undefined ? { kind: "inCluster" } : { kind: "file", path: kubeconfig },
+    source: reader.source(),
     watchNamespaces: reader.names("DURABLE_TIMER_WATCH_NAMESPACES"),
     workerImage: reader.required("DURABLE_TIMER_WORKER_IMAGE"),
     ...(clusterId === undefined ? {} : { clusterId }),
@@ -51,6 +50,14 @@ class Reader {
   text(name: string): string | undefined {
     const value = this.#environment[name]?.trim() ?? "";
     return value === "" ? undefined : value;
+  }
+
+  /** Kubernetes tells every pod where its API server is. */
+  source(): KubeSource {
+    const path = this.text("KUBECONFIG");
+    if (path !== undefined) return { kind: "file", path };
+    if (this.text("KUBERNETES_SERVICE_HOST") === undefined) this.problems.push("KUBECONFIG is required outside of a pod");
+    return { kind: "inCluster" };
   }
 
   required(name: string): string {

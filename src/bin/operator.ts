@@ -1,6 +1,6 @@
 /** The operator program: elects a leader, and reconciles every DurableTimer while it leads. */
 import { hostname } from "node:os";
-import { describeFailure } from "../base/failure.ts";
+import { describeFailure, Failure } from "../base/failure.ts";
 import { reconcileBackoffMsMax, reconcileBackoffMsMin } from "../base/limits.ts";
 import type { Log } from "../base/log.ts";
 import { backoffMs } from "../concurrency/backoff.ts";
@@ -33,22 +33,36 @@ async function main(): Promise<void> {
     process.exitCode = 2;
     return;
   }
+  const connection = connect(read.settings, log);
+  if (connection === undefined) {
+    process.exitCode = 2;
+    return;
+  }
   const { stop, hurry } = stopSignals();
   hurry.addEventListener("abort", () => process.exit(1), { once: true });
-  process.exit(await run({ settings: read.settings, identity, log, stop }));
+  process.exit(await run({ settings: read.settings, connection, identity, log, stop }));
 }
 
-type Run = { readonly settings: OperatorSettings; readonly identity: string; readonly log: Log; readonly stop: AbortSignal };
+function connect({ source }: OperatorSettings, log: Log): KubeConnection | undefined {
+  try {
+    return new KubeConnection(source);
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    log.error({ err: error }, "Found no way to the API server");
+    return undefined;
+  }
+}
+
+type Run = { readonly settings: OperatorSettings; readonly connection: KubeConnection; readonly identity: string; readonly log: Log; readonly stop: AbortSignal };
 
 /** Returns the exit code. Nothing but an orderly stop is 0: whatever else ends the operator should show. */
-async function run({ settings, identity, log, stop }: Run): Promise<number> {
-  const connection = new KubeConnection(settings.source);
+async function run({ settings, connection, identity, log, stop }: Run): Promise<number> {
   const registry = openRegistry();
   const standing: Standing = { state: "starting" };
   const health = await openHealth({ ...settings.health, live: () => hangs(standing), ready: () => notReady(standing), metrics: exposition(registry), log });
   log.info({ healthPort: health.port, watchNamespaces: settings.watchNamespaces, workerImage: settings.workerImage }, "Started the operator");
   try {
-    const end = await reconcileWhileElected({ settings, identity, log, stop }, { connection, metrics: operatorMetrics(registry), standing });
+    const end = await reconcileWhileElected({ settings, connection, identity, log, stop }, { metrics: operatorMetrics(registry), standing });
     if (end === "lost") return 1;
     await Promise.all([health.close(), connection.close()]);
     log.info({}, "Stopped the operator");
@@ -59,9 +73,9 @@ async function run({ settings, identity, log, stop }: Run): Promise<number> {
   }
 }
 
-type Parts = { readonly connection: KubeConnection; readonly metrics: OperatorMetrics; readonly standing: Standing };
+type Parts = { readonly metrics: OperatorMetrics; readonly standing: Standing };
 
-async function reconcileWhileElected({ settings, identity, log, stop }: Run, { connection, metrics, standing }: Parts): Promise<LeaseEnd> {
+async function reconcileWhileElected({ settings, connection, identity, log, stop }: Run, { metrics, standing }: Parts): Promise<LeaseEnd> {
   const api = kubeApi(connection);
   const tools = { clock: systemClock, random: systemRandom, log };
   const clusterId = settings.clusterId ?? (await clusterIdWhenReadable(api, log, stop));

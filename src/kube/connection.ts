@@ -6,6 +6,7 @@
  */
 import { KubeConfig, type DispatcherOptions, type RequestContext } from "@kubernetes/client-node";
 import { assert } from "../base/assert.ts";
+import { Failure } from "../base/failure.ts";
 
 export type KubeSource =
   | { readonly kind: "file"; readonly path: string }
@@ -17,12 +18,12 @@ export class KubeConnection {
   readonly #config: PooledKubeConfig;
   readonly #serverUrl: string;
 
+  /** Throws a Failure (CONFIG_INVALID) when the file cannot be used. */
   constructor(source: KubeSource) {
     this.#config = new PooledKubeConfig();
-    if (source.kind === "file") this.#config.loadFromFile(source.path);
-    else this.#config.loadFromCluster();
+    load(this.#config, source);
     const cluster = this.#config.getCurrentCluster();
-    assert(cluster !== null, "a kubeconfig with a current cluster");
+    if (cluster === null) throw new Failure("invalid", "CONFIG_INVALID", `find the current context in ${placeOf(source)}`);
     this.#serverUrl = cluster.server.replace(/\/+$/, "");
   }
 
@@ -45,6 +46,19 @@ export class KubeConnection {
   async close(): Promise<void> {
     await this.#config.closePool();
   }
+}
+
+function load(config: KubeConfig, source: KubeSource): void {
+  try {
+    if (source.kind === "file") config.loadFromFile(source.path);
+    else config.loadFromCluster();
+  } catch (cause) {
+    throw new Failure("invalid", "CONFIG_INVALID", `read ${placeOf(source)}`, { cause });
+  }
+}
+
+function placeOf(source: KubeSource): string {
+  return source.kind === "file" ? `the kubeconfig ${source.path}` : "the service account of this pod";
 }
 
 type Pool = { readonly key: string; readonly dispatcher: Dispatcher | undefined };

@@ -83,7 +83,7 @@ class Election {
     const { clock, log, random } = this.#options;
     while (!signal.aborted) {
       if (await this.#tryAcquire(signal)) {
-        log.info({ lease: this.#options.name, identity: this.#holder.identity }, "Became leader");
+        log.info({ lease: this.#options.name }, "Became leader");
         return true;
       }
       // Jitter keeps candidates that started together from meeting at each attempt.
@@ -100,7 +100,7 @@ class Election {
       if (signal.aborted) return "stopped";
       const outcome = await this.#renewInTime();
       if (outcome === "taken" || this.#isOverdue()) {
-        log.error({ lease: this.#options.name, identity: this.#holder.identity, outcome }, "Lost leadership");
+        log.error({ lease: this.#options.name, outcome }, "Lost leadership");
         return "lost";
       }
     }
@@ -111,7 +111,7 @@ class Election {
     const sight = this.#sight;
     if (sight?.lease.spec?.holderIdentity !== this.#holder.identity || this.#isOverdue()) return;
     const released = await this.#write(sight.lease, releasedSpec(sight.lease.spec, this.#options.clock.nowMs()));
-    if (released.kind === "ok") this.#options.log.info({ lease: this.#options.name, identity: this.#holder.identity }, "Released leadership");
+    if (released.kind === "ok") this.#options.log.info({ lease: this.#options.name }, "Released leadership");
   }
 
   async #tryAcquire(signal: AbortSignal): Promise<boolean> {

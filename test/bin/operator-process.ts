@@ -52,6 +52,11 @@ export class OperatorProcess {
   /** Resolves with the exit code, or with the signal that ended it. */
   async end(signal: "SIGTERM" | "SIGKILL"): Promise<number | string | null> {
     this.#child.kill(signal);
+    return await this.ended();
+  }
+
+  /** Resolves once it has ended, by itself or by a signal. */
+  async ended(): Promise<number | string | null> {
     await this.#exited;
     return this.#child.exitCode ?? this.#child.signalCode;
   }

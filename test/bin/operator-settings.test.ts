@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { readOperatorSettings } from "../../src/bin/operator-settings.ts";
 
-const least = { DURABLE_TIMER_WORKER_IMAGE: "registry.example/durable-timer:1" };
+const least = { DURABLE_TIMER_WORKER_IMAGE: "registry.example/durable-timer:1", KUBERNETES_SERVICE_HOST: "10.0.0.1" };
 
 test("in a pod only the workers' image must be said", () => {
   expect(readOperatorSettings(least)).toEqual({
@@ -50,6 +50,6 @@ test("an empty variable counts as one that is not set", () => {
 test("every problem is told at once", () => {
   expect(readOperatorSettings({ DURABLE_TIMER_HEALTH_PORT: "http", LOG_LEVEL: "loud" })).toEqual({
     ok: false,
-    problems: ["DURABLE_TIMER_WORKER_IMAGE is required", "DURABLE_TIMER_HEALTH_PORT must be a port, 0 to 65535", "LOG_LEVEL must be one of debug, info, warn, error"],
+    problems: ["KUBECONFIG is required outside of a pod", "DURABLE_TIMER_WORKER_IMAGE is required", "DURABLE_TIMER_HEALTH_PORT must be a port, 0 to 65535", "LOG_LEVEL must be one of debug, info, warn, error"],
   });
 });

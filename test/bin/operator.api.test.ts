@@ -207,8 +207,19 @@ test("an operator that is asked to stop gives the lease back and ends without an
   for (const operator of operators) expect(operator.lines.filter(({ level }) => level === "error")).toEqual([]);
 });
 
-test("an operator that is told too little says what is missing and ends", async () => {
+test("an operator whose lease somebody else has taken ends at once, with an error", async () => {
+  const operator = startOperator();
+  await operator.waitFor("Became leader");
+  await namespace.admin({ method: "PATCH", path: `/apis/coordination.k8s.io/v1/namespaces/${namespace.name}/leases/durable-timer-operator`, body: { spec: { holderIdentity: "intruder" } } });
+  expect(await operator.ended()).toBe(1);
+  expect(operator.lines.at(-1)).toMatchObject({ level: "error", message: "Lost leadership", outcome: "taken" });
+});
+
+test("an operator that is told too little, or wrong, says what is wrong and ends", async () => {
+  const lost = startOperator({ KUBECONFIG: "/nowhere/kubeconfig" });
+  expect(await lost.ended()).toBe(2);
+  expect(lost.lines.at(-1)).toMatchObject({ level: "error", message: "Found no way to the API server" });
   const operator = startOperator({ DURABLE_TIMER_WORKER_IMAGE: "" });
-  await operator.waitFor("Read no usable settings");
+  expect(await operator.ended()).toBe(2);
   expect(operator.lines.at(-1)?.["problems"]).toEqual(["DURABLE_TIMER_WORKER_IMAGE is required"]);
 });

@@ -25,6 +25,12 @@ test("address and identity are those of the kubeconfig", async () => {
   expect(await kubeApi(connection).call({ method: "GET", path: "/version" })).toMatchObject({ kind: "ok", value: { major: "1" } });
 });
 
+test("a kubeconfig that cannot be used is named", () => {
+  for (const path of ["/nowhere/kubeconfig", import.meta.filename]) {
+    expect(() => new KubeConnection({ kind: "file", path })).toThrow(expect.objectContaining({ kind: "invalid", code: "CONFIG_INVALID", message: expect.stringContaining(path) as string }));
+  }
+});
+
 test("many requests share a few sockets", async () => {
   const api = kubeApi(connection);
   const call = async (): Promise<string> => (await api.call({ method: "GET", path: "/version" })).kind;

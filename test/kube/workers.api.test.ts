@@ -9,6 +9,9 @@ let bed: ClusterBed;
 
 beforeAll(async () => {
   bed = await openClusterBed("workers");
+  // Pods that do not meet the restricted standard would be refused here.
+  const labels = { "pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/enforce-version": "latest" };
+  await bed.namespace.admin({ method: "PATCH", path: `/api/v1/namespaces/${bed.namespace.name}`, body: { metadata: { labels } } });
 });
 
 afterAll(async () => {
