@@ -71,7 +71,7 @@ export class ModelBroker {
   jumpClock(byMs: number): void {
     this.#offsets.push({ offsetMs: this.#offsetMs, untilMs: this.timeline.nowMs() });
     this.#offsetMs += byMs;
-    for (const stream of this.streams.values()) stream.planPass();
+    for (const stream of this.streams.values()) stream.onClockJump();
   }
 
   /** It dies without a word. Streams that are written asynchronously lose up to `tail` of their last steps. */

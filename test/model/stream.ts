@@ -127,6 +127,13 @@ export class ModelStream {
     this.planPass();
   }
 
+  /** What has expired by the new time goes, and schedules are looked at anew. */
+  onClockJump(): void {
+    const clockMs = this.#around.clockMs();
+    for (const kept of this.store.under(">")) if ((kept.expiresAtMs ?? Infinity) <= clockMs) this.drop(kept, "expired");
+    this.planPass();
+  }
+
   /** Looks when the next schedule is due; passes are at least 250 ms apart. */
   planPass(): void {
     this.#cancelPass();

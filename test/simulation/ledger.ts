@@ -4,6 +4,7 @@
  * What it knows it knows from the streams alone; workers are not asked. A rule that the broker cannot see (an outcome
  * that was told) is checked by whoever hears it.
  */
+import { present } from "../../src/base/assert.ts";
 import { clockSampleAgeMsMax } from "../../src/base/limits.ts";
 import { epochMsFromNanos } from "../../src/base/units.ts";
 import { readCommand } from "../../src/protocol/command.ts";
@@ -40,6 +41,8 @@ export type Life = {
   resumeCount: number;
   /** Schedules stored since the broker last lost something, by generation and fence. */
   readonly arms: Map<string, number>;
+  /** Every generation and fence under which a schedule of it was ever stored. */
+  readonly everArmed: Set<string>;
 };
 
 type Pending = { readonly life: Life; readonly input: StartInput | FeedbackInput; readonly storedAtMs: number };
@@ -74,7 +77,7 @@ export class Ledger {
   lifeOf(name: string): Life {
     let life = this.lives.get(name);
     if (life === undefined) {
-      life = { name, records: [], recordedAtMs: 0, isLive: false, resumes: new Map(), resumeCount: 0, arms: new Map() };
+      life = { name, records: [], recordedAtMs: 0, isLive: false, resumes: new Map(), resumeCount: 0, arms: new Map(), everArmed: new Set() };
       this.lives.set(name, life);
     }
     return life;
@@ -243,6 +246,7 @@ export class Ledger {
     const fence = message.headers.get(headerNames.fence) ?? "";
     const count = (life.arms.get(fence) ?? 0) + 1;
     life.arms.set(fence, count);
+    life.everArmed.add(fence);
     // A look and a write are two things, so that a few too many are possible; many mean that something arms in a loop.
     if (count > armCountMax) this.violate("I11", `${life.name} was armed ${String(count)} times as ${fence}`);
     if (message.schedule.fireAtMs > Number(message.headers.get(headerNames.dueAt))) this.violate("I11", `${life.name} is woken after it is due`);
@@ -250,8 +254,8 @@ export class Ledger {
 
   #onDisarmed(message: Kept, life: Life | undefined, why: Departure): void {
     if (life?.isLive !== true || why === "replaced" || why === "fired") return;
-    const record = life.records.at(-1);
-    if (record === undefined || !isWokenBy(record, message)) return;
+    const record = present(life.records.at(-1), "a live timer's record");
+    if (!isWokenBy(record, message)) return;
     if (record.phase === "waiting") this.violate("I11", `what wakes ${life.name} was ${why} while it waits`);
     const isOwed = record.phase === "elapsed" && !life.resumes.has(record.generation) && why !== "purged";
     if (isOwed) this.violate("I11", `the wake of ${life.name} was settled before its resume was stored`);
@@ -271,12 +275,18 @@ function add(map: Map<string, number[]>, name: string, value: number): void {
   else list.push(value);
 }
 
-/** I8: what is acknowledged has taken effect. */
+/** I8, L3: what is acknowledged has taken effect, and everything that follows from it is stored. */
 function ackProblem({ life, input }: Pending): string | undefined {
-  const hadEffect = input.kind === "start"
-    ? life.records.some(({ snapshotHash }) => snapshotHash === input.snapshotHash)
-    : life.records.some(({ receipt }) => receipt?.hash === input.receiptHash && receipt.generation === input.generation && receipt.fence === input.fence);
-  return hadEffect ? undefined : "was acknowledged without effect";
+  const made = input.kind === "start" ? life.records.find(({ snapshotHash }) => snapshotHash === input.snapshotHash) : madeBy(life, input);
+  if (made === undefined) return "was acknowledged without effect";
+  if (input.kind === "feedback" && !sameLineage(made.lineage, input.lineage)) return "was acknowledged although it is of another lineage";
+  const isArmed = made !== life.records.at(-1) || life.everArmed.has(`${String(made.generation)}:${String(made.fence)}`);
+  if (made.phase === "waiting" && !isArmed) return "was acknowledged before its schedule was stored";
+  return made.phase === "terminal" && life.archived === undefined ? "was acknowledged before it was archived" : undefined;
+}
+
+function madeBy(life: Life, { receiptHash, generation, fence }: FeedbackInput): TimerRecord | undefined {
+  return life.records.find(({ receipt }) => receipt?.hash === receiptHash && receipt.generation === generation && receipt.fence === fence);
 }
 
 /** True for the schedule or wake that armed this record. */

@@ -31,8 +31,6 @@ export type TimerPlan = {
 /** How often the owner does what a good one would not. */
 export type Mischief = { readonly resend: number; readonly withoutId: number; readonly contradict: number; readonly stale: number; readonly conflictingStart: number };
 
-export const wellBehaved: Mischief = { resend: 0, withoutId: 0, contradict: 0, stale: 0, conflictingStart: 0 };
-
 export type OwnerOptions = {
   readonly broker: ModelBroker;
   readonly dice: Dice;
@@ -83,6 +81,8 @@ export class Owner {
     }
     await this.#send(plan.name, prepared.message);
     this.acknowledged.set(plan.name, prepared.waiting);
+    // Too early for both: only a fail may end a timer that waits.
+    if (this.#dice.chance(mischief.stale)) this.#after(this.#dice.between(0, plan.thinkMs), () => this.#feed(plan, prepared.waiting, this.#dice.pick(["retry", "complete"])));
     if (plan.end === "fail_waiting") this.#after(plan.thinkMs, () => this.#feed(plan, prepared.waiting, "fail"));
   }
 

@@ -1,0 +1,66 @@
+// Deliberate faults: the mistakes that the simulation exists to catch, each as an edit of the code.
+
+/** One mistake. */
+export type Fault = { readonly name: string; readonly edits: readonly Edit[] };
+/** `from` occurs exactly once in the file. */
+export type Edit = { readonly path: string; readonly from: string; readonly to: string };
+
+const stages = "src/worker/stages.ts";
+const feedback = "src/timer/decide-feedback.ts";
+const start = "src/timer/decide-start.ts";
+const wake = "src/timer/decide-wake.ts";
+const record = "src/timer/record.ts";
+const sweep = "src/worker/sweep-decide.ts";
+
+function fault(name: string, path: string, edit: readonly [from: string, to: string]): Fault {
+  return { name, edits: [{ path, from: edit[0], to: edit[1] }] };
+}
+
+/** All of them. */
+export const FAULTS: readonly Fault[] = [
+  fault("state is written before its snapshot", stages, ["  [\"snapshot\", writeSnapshots],\n  [\"state\", writeState],\n", "  [\"state\", writeState],\n  [\"snapshot\", writeSnapshots],\n"]),
+  fault("state is removed before the archive", stages, ["  [\"archive\", archive],\n  [\"unschedule\", disarm],\n  [\"remove\", removeState],\n", "  [\"remove\", removeState],\n  [\"archive\", archive],\n  [\"unschedule\", disarm],\n"]),
+  fault("a resume is published before its record", stages, ["  [\"state\", writeState],\n  [\"schedule\", writeSchedules],\n  [\"resume\", publishResumes],\n", "  [\"resume\", publishResumes],\n  [\"state\", writeState],\n  [\"schedule\", writeSchedules],\n"]),
+  fault("a lost reply counts as stored", "src/worker/write-job.ts", ["  if (outcome.kind === \"stored\") return;\n", "  if (outcome.kind === \"stored\" || outcome.kind === \"unknown\") return;\n"]),
+  fault("an old schedule is taken for the new generation's", stages, ["    if (inputAge(look.schedule, record) !== \"older\") return;\n", "    if (inputAge(look.schedule, record) !== \"newer\") return;\n"]),
+  fault("schedules are aimed behind the due time", stages, ["dueAtMs - wakeLeadMs", "dueAtMs + wakeLeadMs"]),
+  {
+    name: "the fence is not compared",
+    edits: [
+      { path: record, from: " || input.fence < at.fence", to: "" },
+      { path: record, from: "input.generation === at.generation && input.fence === at.fence", to: "input.generation === at.generation" },
+    ],
+  },
+  {
+    name: "nobody asks whether it is too early",
+    edits: [
+      { path: wake, from: "  if (brokerNowMs < record.dueAtMs) return { kind: \"hold\", dueAtMs: record.dueAtMs };\n", to: "" },
+      { path: "src/worker/due.ts", from: "  if (remainingMs <= 0) return 0;\n", to: "  if (remainingMs <= 1_000) return 0;\n" },
+    ],
+  },
+  fault("the worker's wall clock says what is due", "src/nats/broker-clock.ts", ["    return best === undefined ? undefined : (Math.floor(best) as EpochMs);\n", "    return best === undefined ? undefined : this.#clock.nowMs();\n"]),
+  fault("the receipt is forgotten", feedback, ["  if (isReceipt(known.receipt, feedback)) return repeat(view, known);\n", ""]),
+  fault("a second copy of feedback finishes nothing", feedback, ["view.record === undefined || known.phase === \"elapsed\" ? [] : followingWrites(known)", "[]"]),
+  fault("a retry keeps the generation", feedback, ["generation: known.generation + 1", "generation: known.generation"]),
+  fault("the retry limit is off by one", feedback, ["known.generation >= known.maxRetries", "known.generation > known.maxRetries"]),
+  fault("an ended timer keeps its fence", feedback, ["    fence: known.fence + 1, receipt: receiptOf(feedback), endedAtMs", "    fence: known.fence, receipt: receiptOf(feedback), endedAtMs"]),
+  fault("a retry waits from the last due time on", feedback, ["later(feedback.receivedAtMs, retryDelayMs)", "later(known.dueAtMs, retryDelayMs)"]),
+  fault("complete ends a timer that still waits", feedback, ["  if (known.phase === \"waiting\" && feedback.verb !== \"fail\") return concludeTwice(view, \"not_elapsed\", known);\n", ""]),
+  fault("the lineage is not compared", feedback, ["!sameLineage(known.lineage, feedback.lineage) || ", ""]),
+  fault("feedback is refused on a stale read", feedback, ["  if (!isAtLeast(view.basis, \"leader_again\")) return { kind: \"unsure\", needs: \"leader_again\" };\n", ""]),
+  fault("a snapshot that is there counts as a duplicate", start, ["  return create(start, []);\n", "  return { kind: \"ignore\", reason: \"ended\" };\n"]),
+  fault("a second copy of a start finishes nothing", start, ["view.record === undefined || known.phase === \"elapsed\" ? [] : followingWrites(known)", "[]"]),
+  fault("another start of the timer is not told apart", start, ["  if (known.snapshotHash !== start.snapshotHash) {\n", "  if (known.snapshotHash === undefined) {\n"]),
+  fault("a wake is ignored on a stale read", wake, ["isAtLeast(view.basis, \"leader_again\") ? { kind: \"ignore\", reason: \"absent\" }", "isAtLeast(view.basis, \"replica\") ? { kind: \"ignore\", reason: \"absent\" }"]),
+  fault("a wake that comes again does not repeat the resume", wake, ["repeatResume(view, record);\n    default", "{ kind: \"ignore\", reason: \"older\" };\n    default"]),
+  fault("an elapsed timer is not resumed", "src/timer/writes.ts", ["      return [\"resume\"];\n", "      return [];\n"]),
+  fault("snapshots are overwritten", "src/nats/snapshot-store.ts", ["        expectedLastSubjectSequence: 0,\n", ""]),
+  fault("records are written without compare-and-set", "src/nats/state-store.ts", ["body: encodeRecord(record), expectedLastSubjectSequence: expected ?? 0,", "body: encodeRecord(record),"]),
+  fault("schedules carry a message id", "src/nats/schedule-store.ts", ["        headers: armedHeaders(item),\n", "        headers: armedHeaders(item),\n        messageId: item.key.ref,\n"]),
+  fault("a resume has another body", "src/nats/resume-outlet.ts", ["        body,\n", "        body: new Uint8Array(0),\n"]),
+  fault("a message that could not be settled is acknowledged", "src/worker/settle.ts", ["  item.delivery.nak(delayMs as DurationMs);\n", "  item.delivery.ack();\n"]),
+  fault("the sweep arms beside a wake", sweep, ["  if (wake !== undefined && inputAge(wake, record) !== \"older\") return { kind: \"leave\" };\n", ""]),
+  fault("the sweep does not arm what was lost", sweep, ["  if (schedule === undefined) return { kind: \"arm\" };\n", "  if (schedule === undefined) return { kind: \"leave\" };\n"]),
+  fault("the sweep forgets resumes whose wake was lost", sweep, ["  return willCome ? { kind: \"leave\" } : { kind: \"resume\" };\n", "  return { kind: \"leave\" };\n"]),
+  fault("the sweep trusts schedules that do not fire", sweep, ["      return isOverdue(record, view) ? { kind: \"suspect\", sequence: schedule.sequence } : { kind: \"leave\" };\n", "      return { kind: \"leave\" };\n"]),
+];

@@ -1,0 +1,45 @@
+/**
+ * Looks for one broken promise, with everything that the simulation has, cheapest first: `hunt.ts <schedules>`. Prints what
+ * it found as one line of JSON and ends with 1, or ends with 0 when it found nothing.
+ */
+import { crashProblem, disturbances, runTransition, type CrashPoint } from "./crash-points.ts";
+import { runSchedule } from "./schedule.ts";
+import { transitions, wholeLife } from "./transitions-under-crash.ts";
+
+async function hunt(scheduleCount: number): Promise<string | undefined> {
+  const early = Math.min(30, scheduleCount);
+  return await inCalm() ?? await inSchedules(1, early) ?? await atCrashPoints() ?? await inSchedules(early + 1, scheduleCount);
+}
+
+async function inCalm(): Promise<string | undefined> {
+  for (const transition of [...transitions, wholeLife]) {
+    const run = await runTransition(transition, []);
+    const problem = crashProblem(run, run);
+    if (problem !== undefined) return `${transition.name}: ${problem}`;
+  }
+  return undefined;
+}
+
+async function atCrashPoints(): Promise<string | undefined> {
+  for (const transition of [...transitions, wholeLife]) {
+    const undisturbed = await runTransition(transition, []);
+    const points = undisturbed.operations.flatMap((_, index) => disturbances.map((how): CrashPoint => ({ nth: index + 1, how })));
+    for (const point of points) {
+      const problem = crashProblem(await runTransition(transition, [point]), undisturbed);
+      if (problem !== undefined) return `${transition.name}, ${point.how} operation ${String(point.nth)}: ${problem}`;
+    }
+  }
+  return undefined;
+}
+
+async function inSchedules(first: number, last: number): Promise<string | undefined> {
+  for (let seed = first; seed <= last; seed += 1) {
+    const [violation] = (await runSchedule(seed)).violations;
+    if (violation !== undefined) return `seed ${String(seed)}: ${violation.invariant}: ${violation.text}`;
+  }
+  return undefined;
+}
+
+const found = await hunt(Number(process.argv[2] ?? 100));
+if (found !== undefined) console.log(JSON.stringify(found));
+process.exitCode = found === undefined ? 0 : 1;
