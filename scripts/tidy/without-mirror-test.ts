@@ -18,6 +18,7 @@ export const WITHOUT_MIRROR_TEST: Readonly<Record<string, string>> = {
   "src/bin/demo-timers.ts": "test/e2e/demo.int.test.ts and test/bin/demo-table.test.ts",
   "src/bin/demo.ts": "test/e2e/demo.int.test.ts",
   "src/bin/local-operator.ts": "test/bin/durable-timer.int.test.ts",
+  "src/bin/terminal-signals.ts": "test/bin/durable-timer.int.test.ts",
   "src/client/command-message.ts": "test/client/start.test.ts and feedback.test.ts",
   "src/client/connect.ts": "test/client/client.int.test.ts",
   "src/client/outcome.ts": "test/client/command-sender.test.ts",

@@ -15,7 +15,7 @@ import { BrokerSessions } from "../operator/sessions.ts";
 import { systemClock } from "../system/clock.ts";
 import { systemRandom } from "../system/random.ts";
 import { startLocalOperator } from "./local-operator.ts";
-import { stopSignals } from "./signals.ts";
+import { terminalSignals } from "./terminal-signals.ts";
 
 await main();
 
@@ -42,16 +42,22 @@ async function main(): Promise<void> {
 }
 
 async function runLocal(place: Place): Promise<ExitCode> {
-  const { stop, hurry } = stopSignals();
+  const { stop, hurry } = terminalSignals();
   const operator = await startLocalOperator(place, (notice) => { print(noticeLines(notice)); });
   hurry.addEventListener("abort", () => {
     operator.run.kill();
     process.exit(1);
   }, { once: true });
   print([`Running; the state is in ${operator.run.stateFolder}. Ctrl-C stops.`]);
-  await Promise.race([operator.ended, aborted(stop)]);
-  print(["Stopping"]);
-  await operator.stop();
+  try {
+    await Promise.race([operator.ended, aborted(stop)]);
+    print(["Stopping"]);
+    await operator.stop();
+  } catch (error) {
+    // A bug of ours: the children must not outlive it.
+    operator.run.kill();
+    throw error;
+  }
   return 0;
 }
 
