@@ -2,7 +2,7 @@
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach } from "vitest";
+import { onTestFinished } from "vitest";
 import type { ObservedResource } from "../../src/operator/plan/observed.ts";
 import type { LocalCluster } from "../../src/local/local-cluster.ts";
 import { startLocal, type LocalNotice, type LocalOptions, type LocalRun } from "../../src/local/local-run.ts";
@@ -27,7 +27,7 @@ export class Place {
     mkdirSync(join(root, name), { recursive: true });
     this.filePath = join(root, name, "durabletimer.yaml");
     this.write(`workers: {replicas: 1, ${quickWorkers}}`);
-    afterEach(() => this.stop());
+    onTestFinished(() => this.stop());
   }
 
   write(spec: string, name = "orders"): void {
