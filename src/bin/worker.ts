@@ -5,7 +5,7 @@ import { brokerLossGraceMs } from "../base/limits.ts";
 import type { DurationMs } from "../base/units.ts";
 import { openBroker } from "../nats/core/connection.ts";
 import { openWorkerPorts } from "../nats/worker-ports.ts";
-import { workerConfigVariable } from "../resource/names.ts";
+import { workerConfigVariable, workerNameVariable } from "../resource/names.ts";
 import { readWorkerConfig, type WorkerConfig } from "../resource/worker-config.ts";
 import { systemClock } from "../system/clock.ts";
 import { systemRandom } from "../system/random.ts";
@@ -23,7 +23,7 @@ const brokerCloseMsMax = 3_000 as DurationMs;
 await main();
 
 async function main(): Promise<void> {
-  const workerId = `${hostname()}-${String(process.pid)}-${systemRandom.token(6)}`;
+  const workerId = `${process.env[workerNameVariable] ?? hostname()}-${systemRandom.token(6)}`;
   const asked = process.env["LOG_LEVEL"] ?? "info";
   const level = logLevels.find((known) => known === asked);
   const log = openLog({ level: level ?? "info", fields: { workerId } });
