@@ -111,11 +111,11 @@ export const clockSampleAgeMsMax = ms(10_000);
 /** Messages decided and written together. */
 export const workerBatchSizeMax = 256;
 /** Bytes of message bodies decided and written together. */
-export const workerBatchBytesMax = 16 * 1024 * 1024;
+export const workerBatchBytesMax = 8 * 1024 * 1024;
 /** Batches in flight per loop. */
 export const workerBatchesInFlightMax = 2;
-/** Bytes of message bodies in hand per loop, beyond which nothing more is taken: what is being written, and the next batch. */
-export const workerInHandBytesMax = 48 * 1024 * 1024;
+/** Bytes of messages in hand per loop, their headers included, beyond which nothing more is taken: what is being written, and the next batch. */
+export const workerInHandBytesMax = 24 * 1024 * 1024;
 /** How early a schedule is aimed before its due time; the worker holds the wake for the rest. */
 export const wakeLeadMs = ms(500);
 /** Acknowledgement wait of commands, feedback and wakes. */

@@ -10,4 +10,9 @@ export type StoredMessage = {
 };
 
 /** Header lookup; names are case-sensitive. `all` has every value of a name, in order. */
-export type MessageHeaders = { readonly get: (name: string) => string | undefined; readonly all: (name: string) => readonly string[] };
+export type MessageHeaders = {
+  readonly get: (name: string) => string | undefined;
+  readonly all: (name: string) => readonly string[];
+  /** Size of all headers as they came, where that is known: a sender may add up to 64 KiB of its own. */
+  readonly byteCount?: number;
+};

@@ -116,8 +116,9 @@ export class WorkLoop {
     if (decoded.kind === "malformed") return malformed(this.#options, delivery, decoded.command);
     if (decoded.kind === "foreign") return foreign(this.#options, delivery, decoded.problem);
     const { work, replyTo, dueAtMs } = decoded;
+    const { body, headers } = delivery.message;
     const item: InHand = {
-      delivery, work, key: work.key, bytes: delivery.message.body.length, extendedAtMs: nowMs,
+      delivery, work, key: work.key, bytes: body.length + (headers.byteCount ?? 0), extendedAtMs: nowMs,
       ...(replyTo === undefined ? {} : { replyTo }), ...(dueAtMs === undefined ? {} : { dueAtMs }),
     };
     this.#inHand.add(item);

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { ackExtendIntervalMs, newerInputRecheckMs, payloadBytesMax, rejectedTextCharsMax, workerBatchBytesMax, workerBatchesInFlightMax, workerInHandBytesMax } from "../../src/base/limits.ts";
 import type { DurationMs } from "../../src/base/units.ts";
 import { writeContext } from "../../src/protocol/context.ts";
+import { commandSubjects, headerNames } from "../../src/protocol/names.ts";
 import { WorkLoop } from "../../src/worker/loop.ts";
 import type { LoopOptions } from "../../src/worker/loop-options.ts";
 import type { SourceName } from "../../src/worker/ports.ts";
@@ -120,6 +121,24 @@ describe("the start loop", () => {
     slow.resolve(undefined);
     await clock.advance(5_000);
     expect(broker.state.all()).toHaveLength(count);
+  });
+
+  test("counts headers that a sender added, although they mean nothing", async () => {
+    const { clock, broker, open } = setUp();
+    const { start: source } = broker.ports.sources;
+    const slow = Promise.withResolvers<undefined>();
+    const create = async (items: Parameters<typeof broker.ports.snapshots.create>[0]) => { await slow.promise; return await broker.ports.snapshots.create(items); };
+    const sources = { ...broker.ports.sources, start: { take: (options: Parameters<typeof source.take>[0]) => source.take({ ...options, max: 1 }), pause: () => { source.pause(); }, resume: () => { source.resume(); }, close: () => source.close() } };
+    const loop = open("start", { ports: { ...broker.ports, sources, snapshots: { ...broker.ports.snapshots, create } }, lookahead: 2_000 });
+    const byteCount = 60_000;
+    for (let index = 0; index < 2_000; index += 1) {
+      const { contextHeader, body } = testTimer(index).snapshot;
+      const get = (name: string) => (name === headerNames.context ? contextHeader : undefined);
+      broker.sources.start.add({ subject: commandSubjects.start, sequence: index + 1, timestampNs: 1n, body, headers: { get, all: () => [], byteCount } });
+    }
+    await clock.advance(3_000);
+    expect(loop.inHandCount() * byteCount).toBeLessThan(workerInHandBytesMax + byteCount);
+    slow.resolve(undefined);
   });
 
   test("hands a message back when the broker refuses it, and tries again later", async () => {

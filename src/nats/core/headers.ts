@@ -34,10 +34,21 @@ const lineBreak = /[\r\n]/;
 /** Headers of a received message, read when they are first asked for. */
 export function messageHeaders(bytes: Uint8Array | undefined): MessageHeaders {
   if (bytes === undefined) return noHeaders;
-  let parsed: Map<string, string[]> | undefined;
-  const values = (name: string): readonly string[] => (parsed ??= parseHeaders(bytes)).get(name) ?? none;
-  return { get: (name) => values(name)[0], all: values };
+  let kept: Map<string, string[]> | undefined;
+  const parsed = (): Map<string, string[]> => {
+    if (kept !== undefined) return kept;
+    const all = parseHeaders(bytes);
+    // Large ones are a sender's own, and are read anew: as text they would take several times their bytes for as long as
+    // their message is in hand.
+    if (bytes.length <= keptBytesMax) kept = all;
+    return all;
+  };
+  const values = (name: string): readonly string[] => parsed().get(name) ?? none;
+  return { get: (name) => values(name)[0], all: values, byteCount: bytes.length };
 }
+
+/** More than the headers of this product's own messages. */
+const keptBytesMax = 16 * 1024;
 
 /** Status of a message that the server itself made, such as 503 for nobody there; undefined on ordinary messages. */
 export function headerStatus(bytes: Uint8Array | undefined): number | undefined {

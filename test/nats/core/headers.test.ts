@@ -14,6 +14,12 @@ describe("headers", () => {
     expect([read.get("K"), read.all("K"), read.get("k"), read.get("missing"), read.all("missing")]).toEqual(["v", ["v", "ünï"], "w", undefined, []]);
   });
 
+  test("come back the same however large, and tell their size", () => {
+    const large = encodeHeaders([["K", "v"], ["Junk", "x".repeat(60_000)], ["k", "w"]]);
+    const read = messageHeaders(large);
+    expect([read.get("K"), read.get("k"), read.all("Junk")[0]?.length, read.byteCount]).toEqual(["v", "w", 60_000, large.length]);
+  });
+
   test("with a line break in a value are a bug, since they would become two", () => {
     expect(() => encodeHeaders([["A", "1\r\nNats-Rollup: all"]])).toThrow(InvariantError);
   });
