@@ -15,6 +15,7 @@ export const WITHOUT_MIRROR_TEST: Readonly<Record<string, string>> = {
   "src/nats/observation.ts": "test/nats/operator-broker.int.test.ts",
   "src/bin/demo-gates.ts": "test/e2e/demo.int.test.ts",
   "src/bin/demo-play.ts": "test/e2e/demo.int.test.ts",
+  "src/bin/demo-story.ts": "test/e2e/demo.int.test.ts, and `npm run demo:cluster` on a node",
   "src/bin/demo-timers.ts": "test/e2e/demo.int.test.ts and test/bin/demo-table.test.ts",
   "src/bin/demo.ts": "test/e2e/demo.int.test.ts",
   "src/bin/local-operator.ts": "test/bin/durable-timer.int.test.ts",
