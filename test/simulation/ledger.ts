@@ -8,7 +8,7 @@ import { present } from "../../src/base/assert.ts";
 import { clockSampleAgeMsMax } from "../../src/base/limits.ts";
 import { epochMsFromNanos } from "../../src/base/units.ts";
 import { readCommand } from "../../src/protocol/command.ts";
-import { commandSubjects, headerNames, stateRecordFilter, streamNames, timerKeyFromSubject } from "../../src/protocol/names.ts";
+import { commandSubjects, headerNames, stateRecordFilter, streamNames, subjectFilters, timerKeyFromSubject } from "../../src/protocol/names.ts";
 import { decodeRecord } from "../../src/protocol/record-codec.ts";
 import { readResume, type Resume } from "../../src/protocol/resume.ts";
 import { systemSha256 } from "../../src/system/sha256.ts";
@@ -249,7 +249,14 @@ export class Ledger {
     life.everArmed.add(fence);
     // A look and a write are two things, so that a few too many are possible; many mean that something arms in a loop.
     if (count > armCountMax) this.violate("I11", `${life.name} was armed ${String(count)} times as ${fence}`);
+    if (this.#hasOldWake(life, fence)) this.violate("I11", `${life.name} was armed as ${fence} although it was woken long ago`);
     if (message.schedule.fireAtMs > Number(message.headers.get(headerNames.dueAt))) this.violate("I11", `${life.name} is woken after it is due`);
+  }
+
+  /** A wake that lies there for longer than any write can have been on its way. */
+  #hasOldWake(life: Life, fence: string): boolean {
+    const wakes = this.#broker.streams.get(streamNames.schedules)?.store.under(`${wakePrefix}${life.name}`) ?? [];
+    return wakes.some((wake) => wake.headers.get(headerNames.fence) === fence && this.#broker.clockMs() - Number(wake.timestampNs) / 1e6 > wakeAgeMsMax);
   }
 
   #onDisarmed(message: Kept, life: Life | undefined, why: Departure): void {
@@ -304,5 +311,7 @@ function verbOf({ subject }: Kept): string {
 }
 
 const armCountMax = 6;
+const wakeAgeMsMax = 100_000;
+const wakePrefix = subjectFilters.wakes.slice(0, -1);
 /** A sample of the broker's clock is believed that long, and a request of its own may have been on its way. */
 const believedMs = clockSampleAgeMsMax + 5_000;

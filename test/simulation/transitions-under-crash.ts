@@ -1,6 +1,6 @@
 /** The transitions of a timer's life as the crash tests walk through them. */
 import type { StartRequest } from "../../src/client/start.ts";
-import { streamNames } from "../../src/protocol/names.ts";
+import { consumerNames, streamNames } from "../../src/protocol/names.ts";
 import type { Transition } from "./crash-points.ts";
 import type { Script, ScriptStep } from "./script.ts";
 import type { SimulatedWorld } from "./world.ts";
@@ -29,6 +29,10 @@ function loseSchedules(world: SimulatedWorld): void {
   world.timeline.after(500, () => world.broker.restart());
 }
 
+function pauseWakes(world: SimulatedWorld, forMs: number): void {
+  world.broker.streams.get(streamNames.schedules)?.consumers.get(consumerNames.wake)?.pauseUntil(world.broker.clockMs() + forMs);
+}
+
 function limitTerminals(bytes: number) {
   return (world: SimulatedWorld): void => {
     const terminals = world.broker.streams.get(streamNames.terminals);
@@ -54,6 +58,10 @@ export const transitions: readonly Transition[] = [
     name: "sweep that resumes what a lost wake owed", script: script({}), fromMs: 3.2 * second, ending: { phase: "elapsed", generation: 0, fence: 2 },
     // The worker dies between the record and its resume, and the wake is lost with the broker.
     accidents: [{ atMs: 2_990, happen: dieBeforeResume }],
+  },
+  {
+    name: "wake that nobody could take for a while", script: script({}), fromMs: 131 * second, ending: { phase: "elapsed", generation: 0, fence: 2 },
+    accidents: [{ atMs: 1_200, happen: (world) => pauseWakes(world, 130 * second) }],
   },
   {
     name: "archive that was full for a while", script: script({}, { ...retry, verb: "complete" }), fromMs: apart, ending: { phase: "terminal", generation: 0, fence: 3 },
