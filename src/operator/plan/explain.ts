@@ -16,7 +16,7 @@ export function explainPlan({ actions, status, requeueAfterMs }: Plan): string {
     "Conditions:",
     ...conditions,
     ...(incidents.length === 0 ? [] : ["Incidents:", ...incidents]),
-    ...(requeueAfterMs === undefined ? [] : [`Looks again after ${String(requeueAfterMs / 1_000)} s.`]),
+    ...(requeueAfterMs === undefined ? [] : [`Looks again after ${String(Math.round(requeueAfterMs / 1_000))} s.`]),
     "",
   ].join("\n");
 }
