@@ -1,17 +1,28 @@
 /**
- * A message in hand, and the words with which it is settled. It is bound to the session in which it came: once that has
- * ended, its sequence may belong to another message, and settling it does nothing.
+ * A message in hand, and the words with which it is settled. It is bound to the session in which it came and to the life
+ * of its consumer: once either has ended, its sequence may belong to another message, and settling it does nothing.
  */
 import { unreachable } from "../../base/assert.ts";
 import { utf8 } from "../../base/bytes.ts";
+import type { Clock } from "../../base/clock.ts";
 import type { MonotonicMs } from "../../base/units.ts";
 import type { StoredMessage } from "../../protocol/message.ts";
+import type { Custody } from "./custody.ts";
 import type { Delivered, Settlement } from "./jetstream.ts";
 import { deliveredMessage } from "./received.ts";
 import type { DeliveryInfo, ReceivedMessage } from "./received.ts";
 import type { Session } from "./session.ts";
 
-/** A delivery and the session to settle it in. */
+/** What a delivery is made of. */
+export type DeliveredParts = {
+  readonly session: Session;
+  readonly custody: Custody;
+  readonly received: ReceivedMessage;
+  readonly info: DeliveryInfo;
+  readonly clock: Clock;
+};
+
+/** A delivery, the session to settle it in, and the custody that allows to. */
 export class NatsDelivered implements Delivered {
   readonly message: StoredMessage;
   readonly deliveryCount: number;
@@ -22,11 +33,14 @@ export class NatsDelivered implements Delivered {
   /** When its acknowledgement wait last began anew. */
   waitBeganAtMs: MonotonicMs;
   readonly #session: Session;
+  readonly #custody: Custody;
+  readonly #clock: Clock;
   readonly #reply: string;
   #isSettled = false;
 
-  constructor(parts: { readonly session: Session; readonly received: ReceivedMessage; readonly info: DeliveryInfo; readonly receivedAtMs: MonotonicMs }) {
-    const { session, received, info, receivedAtMs } = parts;
+  constructor(parts: DeliveredParts) {
+    const { session, received, info } = parts;
+    const receivedAtMs = parts.clock.monotonicMs();
     this.message = deliveredMessage(received, info);
     this.deliveryCount = info.deliveryCount;
     this.receivedAtMs = receivedAtMs;
@@ -34,11 +48,13 @@ export class NatsDelivered implements Delivered {
     this.epoch = session.epoch;
     this.heldBytes = received.subject.length + received.reply.length + (received.headerBytes?.length ?? 0) + received.body.length;
     this.#session = session;
+    this.#custody = parts.custody;
+    this.#clock = parts.clock;
     this.#reply = received.reply;
   }
 
   settle(how: Settlement): boolean {
-    if (this.#isSettled) return false;
+    if (this.#isSettled || !this.#custody.allows(this.#clock.monotonicMs())) return false;
     this.#isSettled = how.kind !== "extend";
     return this.#session.send({ subject: this.#reply, body: settlementBody(how) });
   }

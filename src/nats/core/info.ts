@@ -45,6 +45,7 @@ export function consumerStateFrom(attempt: string, reply: Json): Told<ConsumerSt
       redelivered: count(reply["num_redelivered"]),
       waitingPulls: count(reply["num_waiting"]),
       paused: reply["paused"] === true,
+      ...(isClustered(reply["cluster"]) ? { replicaCount: 1 + list(reply["cluster"]["replicas"]).length } : {}),
       ...(pauseRemainingNs === 0 ? {} : { pauseRemainingMs: Math.ceil(pauseRemainingNs / 1_000_000) as DurationMs }),
     },
   };
@@ -93,6 +94,11 @@ export function userStateFrom(attempt: string, reply: Json): Told<UserState> {
 
 function replicaFrom(replica: Json): StreamState["replicas"][number] {
   return { name: String(replica["name"]), current: replica["current"] === true, offline: replica["offline"] === true, lag: count(replica["lag"]) };
+}
+
+/** A single server names itself as the leader, and no cluster. */
+function isClustered(cluster: unknown): cluster is Json {
+  return isJson(cluster) && typeof cluster["name"] === "string";
 }
 
 function isJson(value: unknown): value is Json {

@@ -6,7 +6,8 @@
  * J1 Nothing here rejects for what a broker answers: outcomes are values. Only a programming error throws; `scan` is
  *    the one exception.
  * J2 A publish without a reply is `unknown`, never retried here.
- * J3 An acknowledgement goes out only on the connection on which its message came (`epoch`).
+ * J3 A settlement goes out only on the connection on which its message came (`epoch`), and only to the very consumer
+ *    that delivered it, not to another one of the same name.
  */
 import type { Failure } from "../../base/failure.ts";
 import type { DurationMs, EpochMs, MonotonicMs } from "../../base/units.ts";
@@ -98,6 +99,8 @@ export type ConsumerState = {
   readonly ackPending: number;
   readonly redelivered: number;
   readonly waitingPulls: number;
+  /** Servers that keep it; absent on a single server. */
+  readonly replicaCount?: number;
   readonly paused: boolean;
   /** Remaining pause. */
   readonly pauseRemainingMs?: DurationMs;

@@ -4,7 +4,8 @@
  * 1. Buffered and requested messages together never exceed the look-ahead, and their bytes have a bound of their own.
  * 2. It goes on by itself: after a reconnect, a server restart, a leader change, and when a missing consumer appears.
  *    A request whose heartbeats stop is given up and made anew.
- * 3. When a session ends, everything buffered is dropped: the broker delivers it again.
+ * 3. When a session ends, or the consumer turns out to be another one, everything buffered is dropped: the broker
+ *    delivers it again.
  * 4. Nothing is asked for before the first `take`.
  * 5. What waits in the buffer has its acknowledgement wait extended; while paused it is handed back instead.
  */
@@ -15,17 +16,18 @@ import type { DurationMs, MonotonicMs } from "../../base/units.ts";
 import { backoffMs } from "../../concurrency/backoff.ts";
 import { WaiterList } from "../../concurrency/waiters.ts";
 import { inBackground } from "./background.ts";
+import { Custody } from "./custody.ts";
 import { NatsDelivered } from "./delivered.ts";
 import type { Delivered, PullSource } from "./jetstream.ts";
 import type { Link } from "./link.ts";
+import { PullWindow } from "./pull-window.ts";
 import { deliveryInfo } from "./received.ts";
 import type { ReceivedMessage } from "./received.ts";
 import type { Session } from "./session.ts";
+import { consumerState } from "./stream-state.ts";
 
 /** Which consumer to pull from, and how far ahead. */
 export type PullTarget = { readonly stream: string; readonly consumer: string; readonly lookahead: number };
-
-type Pull = { readonly token: string; remaining: number; heardAtMs: MonotonicMs };
 
 /** A source over one consumer; several may share it, here or elsewhere. */
 export class NatsPullSource implements PullSource {
@@ -33,16 +35,16 @@ export class NatsPullSource implements PullSource {
   readonly #target: PullTarget;
   readonly #takers = new WaiterList<true>();
   readonly #closing = new AbortController();
+  readonly #window = new PullWindow();
   #buffer: NatsDelivered[] = [];
   #bufferBytes = 0;
   #forgetSessions: (() => void) | undefined;
   #session: Session | undefined;
   #inbox = "";
   #leaveInbox: (() => void) | undefined;
-  #pull: Pull | undefined;
-  #pullCount = 0;
   #failureCount = 0;
-  #isBackingOff = false;
+  #custody: Custody | undefined;
+  #isRecovering = false;
   #isPaused = false;
 
   constructor(link: Link, target: PullTarget) {
@@ -109,13 +111,15 @@ export class NatsPullSource implements PullSource {
     session.ended.addEventListener("abort", () => this.#drop(), { once: true });
     this.#failureCount = 0;
     this.#renewInbox(session);
-    this.#topUp();
+    inBackground(this.#recover(session));
   }
 
   #drop(): void {
     this.#session = undefined;
-    this.#pull = undefined;
+    this.#custody = undefined;
+    this.#window.reset();
     this.#leaveInbox = undefined;
+    this.#isRecovering = false;
     this.#buffer = [];
     this.#bufferBytes = 0;
   }
@@ -123,63 +127,96 @@ export class NatsPullSource implements PullSource {
   /** A request that was given up may still be served: what comes for it must not count for the next one. */
   #renewInbox(session: Session): void {
     this.#leaveInbox?.();
-    this.#pull = undefined;
+    this.#window.reset();
     this.#inbox = session.newInbox();
     this.#leaveInbox = session.subscribe(`${this.#inbox}.*`, (received) => this.#onMessage(session, received));
   }
 
+  /** Finds out whether the consumer is there and still the same, until it is known; only then is anything asked of it. */
+  async #recover(session: Session): Promise<void> {
+    if (this.#isRecovering) return;
+    this.#isRecovering = true;
+    this.#custody?.doubt();
+    const until = AbortSignal.any([session.ended, this.#closing.signal]);
+    while (!until.aborted && !(await this.#identify(session, "after trouble"))) await this.#backOff(until);
+    // Refusals in a row by a consumer that is there are answered ever more slowly, too.
+    if (this.#failureCount > 0) await this.#backOff(until);
+    if (until.aborted) return;
+    this.#isRecovering = false;
+    this.#failureCount += 1;
+    this.#topUp();
+  }
+
+  async #backOff(until: AbortSignal): Promise<void> {
+    const waitMs = backoffMs({ minMs: pullBackoffMsMin, maxMs: pullBackoffMsMax }, Math.max(1, this.#failureCount), this.#link.random.fraction());
+    this.#failureCount += 1;
+    await this.#link.clock.sleep(waitMs, until);
+  }
+
+  /** Compares the consumer with the one whose deliveries are held. True when it is known which one it is. */
+  async #identify(session: Session, when: "after trouble" | "in passing"): Promise<boolean> {
+    const told = await consumerState(this.#link, this.#target.stream, this.#target.consumer);
+    if (session.ended.aborted) return false;
+    // Without replicas, the only server that keeps it may have come back from a crash without its last messages.
+    if (told.kind === "told" && told.value.replicaCount === 1 && when === "after trouble") this.#takeCustody(undefined);
+    if (told.kind === "told") return this.#meet(told.value.createdAt);
+    const { code, kind } = told.failure;
+    if (code === "STREAM_MISSING" || code === "CONSUMER_MISSING") this.#takeCustody(undefined);
+    else if (kind === "denied") return this.#meet(undefined);
+    return false;
+  }
+
+  #meet(life: string | undefined): boolean {
+    const nowMs = this.#link.clock.monotonicMs();
+    if (this.#custody === undefined || this.#custody.life !== life) this.#takeCustody(new Custody(life, nowMs));
+    this.#custody?.confirm(nowMs);
+    return true;
+  }
+
+  #takeCustody(custody: Custody | undefined): void {
+    this.#custody?.revoke();
+    this.#custody = custody;
+    this.#buffer = [];
+    this.#bufferBytes = 0;
+  }
+
   #topUp(): void {
     const session = this.#session;
-    const mayAsk = !this.#isPaused && !this.#isBackingOff && !this.#closing.signal.aborted;
-    if (session === undefined || this.#pull !== undefined || !mayAsk) return;
-    const room = this.#target.lookahead - this.#buffer.length;
+    const mayAsk = !this.#isPaused && !this.#isRecovering && !this.#closing.signal.aborted;
+    if (session === undefined || this.#custody === undefined || this.#window.isOpen || !mayAsk) return;
+    const room = this.#target.lookahead - this.#buffer.length - this.#window.expected;
     // A pull without room for the next message would fail for as long as that message is the next one.
-    const messageBytesMax = session.identity.payloadBytesMax + messageOverheadBytesMax;
-    const bytes = Math.max(pullBufferBytesMax, messageBytesMax) - this.#bufferBytes;
-    if (room < 1 || bytes < messageBytesMax) return;
-    this.#pullCount += 1;
-    this.#pull = { token: this.#pullCount.toString(36), remaining: room, heardAtMs: this.#link.clock.monotonicMs() };
+    const bytes = Math.max(pullBufferBytesMax, messageBytesMax(session)) - this.#bufferBytes;
+    if (room < 1 || bytes < messageBytesMax(session)) return;
     const { stream, consumer } = this.#target;
     session.send({
       subject: `${this.#link.apiPrefix}.CONSUMER.MSG.NEXT.${stream}.${consumer}`,
-      reply: `${this.#inbox}.${this.#pull.token}`,
+      reply: `${this.#inbox}.${this.#window.open(room, this.#link.clock.monotonicMs())}`,
       body: utf8(JSON.stringify({ batch: room, max_bytes: bytes, expires: nanos(pullExpiresMs), idle_heartbeat: nanos(pullHeartbeatMs) })),
     });
   }
 
   #onMessage(session: Session, received: ReceivedMessage): void {
-    const nowMs = this.#link.clock.monotonicMs();
-    if (this.#pull !== undefined) this.#pull.heardAtMs = nowMs;
+    this.#window.heard(this.#link.clock.monotonicMs());
     // Only a delivery has an acknowledgement subject; its publisher may have given it any status line.
     const info = deliveryInfo(received.reply);
-    if (info === undefined) return this.#onStatus(received);
+    if (info === undefined) return this.#onStatus(session, received);
+    this.#window.arrived();
+    if (this.#custody === undefined) return;
     this.#failureCount = 0;
-    const delivered = new NatsDelivered({ session, received, info, receivedAtMs: nowMs });
+    const delivered = new NatsDelivered({ session, custody: this.#custody, received, info, clock: this.#link.clock });
     this.#buffer.push(delivered);
     this.#bufferBytes += delivered.heldBytes;
-    if (this.#pull !== undefined) {
-      this.#pull.remaining -= 1;
-      if (this.#pull.remaining <= 0) this.#pull = undefined;
-    }
     this.#takers.serve(true);
     this.#topUp();
   }
 
-  #onStatus({ subject, status }: ReceivedMessage): void {
-    if (status === undefined || status === statusHeartbeat) return;
-    if (this.#pull?.token !== subject.slice(this.#inbox.length + 1)) return;
-    this.#pull = undefined;
-    if (status === statusRequestTimeout) this.#failureCount = 0;
-    else inBackground(this.#backOff());
-    this.#topUp();
-  }
-
-  async #backOff(): Promise<void> {
-    this.#isBackingOff = true;
-    this.#failureCount += 1;
-    const waitMs = backoffMs({ minMs: pullBackoffMsMin, maxMs: pullBackoffMsMax }, this.#failureCount, this.#link.random.fraction());
-    await this.#link.clock.sleep(waitMs, this.#closing.signal);
-    this.#isBackingOff = false;
+  #onStatus(session: Session, { subject, status, headerBytes }: ReceivedMessage): void {
+    const token = subject.slice(this.#inbox.length + 1);
+    const meaning = this.#window.status({ token, ...(status === undefined ? {} : { status }), ...(headerBytes === undefined ? {} : { headerBytes }) }, messageBytesMax(session));
+    if (meaning === "trouble") inBackground(this.#recover(session));
+    if (meaning !== "ended") return;
+    this.#failureCount = 0;
     this.#topUp();
   }
 
@@ -187,12 +224,21 @@ export class NatsPullSource implements PullSource {
     while (!this.#closing.signal.aborted) {
       await this.#link.clock.sleep(pullHeartbeatMs, this.#closing.signal);
       const nowMs = this.#link.clock.monotonicMs();
-      const session = this.#session;
-      if (session !== undefined && this.#pull !== undefined && nowMs - this.#pull.heardAtMs > silenceMsMax) this.#renewInbox(session);
+      if (this.#session !== undefined) await this.#look(this.#session, nowMs);
       if (this.#isPaused) this.#handBack();
       else this.#extendWaits(nowMs);
       this.#topUp();
     }
+  }
+
+  /** A request that has fallen silent is given up; without a sign of trouble the consumer is looked at all the same. */
+  async #look(session: Session, nowMs: MonotonicMs): Promise<void> {
+    if (this.#isRecovering) return;
+    const isSilent = this.#window.isSilent(nowMs, silenceMsMax);
+    if (isSilent) this.#renewInbox(session);
+    const isKnown = !isSilent && (await this.#identify(session, "in passing"));
+    const isLost = isSilent || (!isKnown && this.#custody === undefined);
+    if (isLost && !session.ended.aborted) inBackground(this.#recover(session));
   }
 
   #extendWaits(nowMs: MonotonicMs): void {
@@ -210,10 +256,13 @@ export class NatsPullSource implements PullSource {
   }
 }
 
-const statusHeartbeat = 100;
-const statusRequestTimeout = 408;
 /** Two heartbeats missed, and a little for a busy machine. */
 const silenceMsMax = 2.5 * pullHeartbeatMs;
+
+/** The room that any message of this broker needs. */
+function messageBytesMax({ identity }: Session): number {
+  return identity.payloadBytesMax + messageOverheadBytesMax;
+}
 
 function nanos(duration: DurationMs): number {
   return duration * 1_000_000;

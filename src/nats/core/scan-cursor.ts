@@ -6,6 +6,7 @@ import type { DurationMs } from "../../base/units.ts";
 import type { StoredMessage } from "../../protocol/message.ts";
 import { consumerCreateSubject } from "./admin.ts";
 import { apiFailure, timeoutFailure } from "./classify.ts";
+import { messageHeaders } from "./headers.ts";
 import { consumerStateFrom } from "./info.ts";
 import type { Told } from "./jetstream.ts";
 import { disconnectedFailure, noBody, requestJson } from "./link.ts";
@@ -86,7 +87,8 @@ export class Cursor {
       heardAtMs = link.clock.monotonicMs();
       const info = deliveryInfo(received.reply);
       if (info === undefined) {
-        if (received.status === statusHeartbeat) return;
+        // A request may be told to be done before its messages come.
+        if (received.status === statusHeartbeat || messageHeaders(received.headerBytes).get("Nats-Pending-Messages") === "0") return;
         status = received.status;
         return done.abort();
       }

@@ -1,6 +1,6 @@
 import { connect, headers } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { pullBufferBytesMax } from "../../../src/base/limits.ts";
+import { custodyTrustMs, pullBufferBytesMax } from "../../../src/base/limits.ts";
 import { openBroker } from "../../../src/nats/core/connection.ts";
 import type { BrokerConnection, PullSource } from "../../../src/nats/core/jetstream.ts";
 import { systemClock } from "../../../src/system/clock.ts";
@@ -93,5 +93,65 @@ describe("a standing pull", () => {
     expect(await paused.take({ max: 1, expiresMs: ms(5_000), signal: never })).toHaveLength(1);
     paused.pause();
     expect((await takeExactly(other, 2, 10_000)).map(({ message: { subject } }) => subject).sort()).toEqual([`${stream}.b`, `${stream}.c`]);
+  });
+
+  test("does not settle with a consumer made anew what another one of its name delivered", { timeout: 60_000 }, async () => {
+    const { stream, open } = await queue();
+    const recreate = async (): Promise<void> => {
+      must(await connection.admin.deleteStream(stream));
+      must(await connection.admin.createStream({ name: stream, subjects: [`${stream}.>`], retention: "workqueue" }));
+      must(await connection.admin.createConsumer(stream, consumerConfig));
+    };
+    await connection.jetStream.publish([message(`${stream}.old1`), message(`${stream}.old2`)]);
+    // A look-ahead of two is used up by what is held: no request is under way that could be told of the deletion.
+    const source = open(2);
+    const held = [...(await takeExactly(source, 2))];
+    await connection.jetStream.publish([message(`${stream}.old3`), message(`${stream}.old4`)]);
+    await eventually("the look-ahead is used up", async () => must(await connection.jetStream.consumerState(stream, consumerConfig.durable_name)).ackPending === 4);
+    await recreate();
+    await connection.jetStream.publish([message(`${stream}.new1`), message(`${stream}.new2`)]);
+    const other = open(2);
+    const [first, second] = await takeExactly(other, 2);
+    // The new messages have the old ones' sequences.
+    expect([first?.message.sequence, second?.message.sequence]).toEqual(held.map(({ message: { sequence } }) => sequence));
+    await eventually("the old deliveries are recognised", () => held.every((delivered) => !delivered.settle({ kind: "extend" })));
+    expect(held.map((delivered) => delivered.settle({ kind: "ack" }))).toEqual([false, false]);
+    expect(must(await connection.jetStream.streamState(stream)).messages).toBe(2);
+    expect([first?.settle({ kind: "ack" }), second?.settle({ kind: "ack" })]).toEqual([true, true]);
+    await other.close();
+    await connection.jetStream.publish([message(`${stream}.new3`)]);
+    expect((await takeExactly(source, 1)).map(({ message: { subject } }) => subject)).toEqual([`${stream}.new3`]);
+  });
+
+  test("settles nothing while its consumer has not been seen for a while", { timeout: 60_000 }, async () => {
+    const { stream, open } = await queue();
+    await connection.jetStream.publish([message(`${stream}.a`)]);
+    const source = open(2);
+    const [delivered] = await takeExactly(source, 1);
+    servers.servers[0]?.pause();
+    onTestFinished(() => servers.servers[0]?.resume());
+    await eventually("trust has ended", () => delivered?.settle({ kind: "extend" }) === false, custodyTrustMs + 5_000);
+    servers.servers[0]?.resume();
+    await eventually("trust is back", () => delivered?.settle({ kind: "extend" }) === true, 10_000);
+    expect(delivered?.settle({ kind: "ack" })).toBe(true);
+  });
+
+  test("works for a user who may not ask for the consumer", async () => {
+    const restricted = await startServers({ config: 'accounts { APP { jetstream: enabled, users: [ { user: admin, password: a }, { user: reader, password: r, permissions: { publish: { deny: ["$JS.API.CONSUMER.INFO.>"] } } } ] }, SYS { users: [ { user: s, password: s } ] } }\nsystem_account: SYS' });
+    onTestFinished(() => restricted.stop());
+    const [admin, reader] = ["admin", "reader"].map((user) => openBroker({ servers: restricted.urls, name: user, auth: { kind: "user", user, password: user.slice(0, 1) } }, { clock: systemClock, random: systemRandom }));
+    onTestFinished(async () => {
+      await admin?.close();
+      await reader?.close();
+    });
+    if (admin === undefined || reader === undefined) throw new Error("no connections");
+    must(await admin.connected(ms(5_000)));
+    must(await admin.admin.createStream({ name: "R", subjects: ["r.>"], retention: "workqueue" }));
+    must(await admin.admin.createConsumer("R", consumerConfig));
+    await admin.jetStream.publish([message("r.a")]);
+    const source = reader.jetStream.openSource({ stream: "R", consumer: consumerConfig.durable_name, lookahead: 1 });
+    const [delivered] = await takeExactly(source, 1);
+    expect(delivered?.settle({ kind: "ack" })).toBe(true);
+    await source.close();
   });
 });
