@@ -27,7 +27,7 @@ import type { TopologyVerdict } from "./topology.ts";
 import { restoredEvents, transitionEvents } from "./transitions.ts";
 import type { PlannedEvent } from "./transitions.ts";
 import type { DurableTimerStatus } from "../../resource/durable-timer.ts";
-import { carriedOver, cause, statusOf, want, wasTrue } from "./verdict.ts";
+import { carriedOver, cause, want } from "./verdict.ts";
 import type { Cause, Verdict } from "./verdict.ts";
 import { judgeWorkers } from "./workers.ts";
 import type { TopologyStanding } from "./workers.ts";
@@ -87,8 +87,7 @@ function judgeLiving(observed: Observed): Omit<Judged, "isPaused"> {
 
 function judgeUsable(observed: Observed, verdict: BrokerVerdict, broker: ReachedBroker): Omit<Judged, "isPaused"> {
   const topology = judgeTopology(observed, broker);
-  const isProven = statusOf(topology.wanted, "TopologyReady") === "True";
-  const workers = judgeWorkers(observed, topology.standing === "foreign" ? "foreign" : provenOr(isProven));
+  const workers = judgeWorkers(observed, topology.standing === "foreign" ? "foreign" : standingFrom(topology.wanted));
   const before = [...verdict.wanted, ...syncedWith(topology.wanted, workers), ...workers.wanted];
   const delivery = judgeDelivery(observed, { broker, topology, before });
   return {
@@ -105,8 +104,11 @@ function judgeUsable(observed: Observed, verdict: BrokerVerdict, broker: Reached
   };
 }
 
-function provenOr(isProven: boolean): TopologyStanding {
-  return isProven ? "proven" : "unproven";
+/** A verdict that is carried over stays what it was: what belonged to somebody else a moment ago still does. */
+function standingFrom(wanted: readonly WantedCondition[]): TopologyStanding {
+  const gate = wanted.findLast(({ type }) => type === "TopologyReady");
+  if (gate?.reason === "OwnedByAnother" || gate?.reason === "AdoptionRefused") return "foreign";
+  return gate?.status === "True" ? "proven" : "unproven";
 }
 
 /** What differs at the workers belongs to the same picture as what differs at the streams. */
@@ -150,8 +152,8 @@ function judgeDelivery(observed: Observed, at: { readonly broker: ReachedBroker;
 /** The last status stands, but for the workers, which do not depend on the broker's being seen. */
 function judgeHeld(observed: Observed, broker: BrokerVerdict): Omit<Judged, "isPaused"> {
   const { status } = observed.resource;
-  const workers = judgeWorkers(observed, provenOr(wasTrue(status, "TopologyReady")));
-  const kept = carriedOver(status, ["TopologyReady", "ResumeOpen", "AdmissionOpen", "ReplicasHealthy", "CapacityOK", "InSync"]);
+  const kept = carriedOver(status, behindBroker);
+  const workers = judgeWorkers(observed, standingFrom(kept));
   return {
     wanted: [...kept, ...broker.wanted, ...workers.wanted],
     actions: workers.actions,
@@ -163,14 +165,13 @@ function judgeHeld(observed: Observed, broker: BrokerVerdict): Omit<Judged, "isP
 }
 
 function judgeWithoutBroker(observed: Observed, broker: BrokerVerdict, because: Cause): Omit<Judged, "isPaused"> {
-  // Workers follow the servers of the spec: into a wrong account they must not be sent.
   const isElsewhere = broker.stall?.reason === "WrongAccount" || broker.stall?.reason === "AccountUnknown";
   const workers = judgeWorkers(observed, isElsewhere ? "foreign" : "unproven");
   const unknown = [...behindBroker, ...(broker.kind === "lost" ? (["WorkersReady"] as const) : [])].map((type) => want(type, "Unknown", because));
   return {
     wanted: [...broker.wanted, ...workers.wanted, ...unknown],
     // A correction of the workers rolls although the broker is away; nothing of theirs is scaled down for it.
-    actions: isElsewhere ? [] : workers.actions,
+    actions: workers.actions,
     ...firstCauses([broker, ...(broker.kind === "lost" ? [] : [workers])]),
     restored: [],
     workers: workers.workers,

@@ -43,7 +43,7 @@ export function judgeWorkers(observed: Observed, topology: TopologyStanding): Wo
     return { wanted: [want("WorkersReady", "False", stall)], actions: [], stall, workers: had };
   }
   if (facts === undefined) return judgeMissing(observed, topology);
-  return judgeExisting(observed, facts);
+  return judgeExisting(observed, facts, topology);
 }
 
 function judgeMissing(observed: Observed, topology: TopologyStanding): WorkersVerdict {
@@ -58,9 +58,10 @@ function judgeMissing(observed: Observed, topology: TopologyStanding): WorkersVe
   return { wanted: [want("WorkersReady", "False", because)], actions: [action], workers: had };
 }
 
-function judgeExisting(observed: Observed, facts: WorkersFacts): WorkersVerdict {
+function judgeExisting(observed: Observed, facts: WorkersFacts, topology: TopologyStanding): WorkersVerdict {
+  // Workers follow the servers of the spec: onto somebody else's streams they must not be sent.
   const actions: readonly Action[] =
-    facts.drift.length === 0
+    facts.drift.length === 0 || topology === "foreign"
       ? []
       : [{ kind: "ApplyWorkers", desired: desiredWorkers(observed), changes: facts.drift, because: "they differ from what the spec wants" }];
   const { gate, ...causes } = judgeReadiness(observed, facts);
