@@ -1,6 +1,6 @@
 import { connect, headers } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { custodyTrustMs, pullBufferBytesMax } from "../../../src/base/limits.ts";
+import { custodyTrustMs, messageOverheadBytesMax, pullBackoffMsMax, pullBackoffMsMin, pullBufferBytesMax } from "../../../src/base/limits.ts";
 import { openBroker } from "../../../src/nats/core/connection.ts";
 import type { BrokerConnection, PullSource } from "../../../src/nats/core/jetstream.ts";
 import { systemClock } from "../../../src/system/clock.ts";
@@ -152,6 +152,42 @@ describe("a standing pull", () => {
     const source = reader.jetStream.openSource({ stream: "R", consumer: consumerConfig.durable_name, lookahead: 1 });
     const [delivered] = await takeExactly(source, 1);
     expect(delivered?.settle({ kind: "ack" })).toBe(true);
+    await source.close();
+  });
+
+  test("looks for a missing consumer ever more slowly, within bounds", { timeout: 60_000 }, async () => {
+    must(await connection.admin.createStream({ name: "EMPTY", subjects: ["empty.>"], retention: "workqueue" }));
+    const client = await connect({ servers: [...servers.urls] });
+    onTestFinished(() => client.close());
+    const askedAtMs: number[] = [];
+    client.subscribe("$JS.API.CONSUMER.INFO.EMPTY.C", { callback: () => void askedAtMs.push(Date.now()) });
+    await client.flush();
+    const source = connection.jetStream.openSource({ stream: "EMPTY", consumer: consumerConfig.durable_name, lookahead: 1 });
+    onTestFinished(() => source.close());
+    expect(await source.take({ max: 1, expiresMs: ms(6_000), signal: never })).toEqual([]);
+    const gapsMs = askedAtMs.slice(1).map((atMs, index) => atMs - (askedAtMs[index] ?? 0));
+    expect(gapsMs[0]).toBeLessThan(pullBackoffMsMin + 100);
+    expect(Math.max(...gapsMs)).toBeGreaterThanOrEqual(pullBackoffMsMax / 2 - 20);
+    expect(Math.max(...gapsMs)).toBeLessThan(pullBackoffMsMax + 200);
+  });
+
+  test("delivers the largest message that the broker takes, larger than all that it would buffer", { timeout: 60_000 }, async () => {
+    const maxPayload = pullBufferBytesMax + 4 * messageOverheadBytesMax;
+    const large = await startServers({ maxPayload });
+    const broker = openBroker({ servers: large.urls, name: "test" }, { clock: systemClock, random: systemRandom });
+    onTestFinished(async () => {
+      await broker.close();
+      await large.stop();
+    });
+    must(await broker.connected(ms(5_000)));
+    must(await broker.admin.createStream({ name: "L", subjects: ["l.>"], retention: "workqueue" }));
+    must(await broker.admin.createConsumer("L", consumerConfig));
+    const header = "x".repeat(60_000);
+    const body = new Uint8Array(maxPayload - header.length - 1_000);
+    for (const name of ["a", "b"]) expect((await broker.jetStream.publish([message(`l.${name}`, { headers: [["K", header]], body })]))[0]?.kind).toBe("stored");
+    const source = broker.jetStream.openSource({ stream: "L", consumer: consumerConfig.durable_name, lookahead: 10 });
+    const taken = await takeExactly(source, 2, 30_000);
+    expect(taken.map((delivered) => [delivered.message.body.length, delivered.settle({ kind: "ack" })])).toEqual([[body.length, true], [body.length, true]]);
     await source.close();
   });
 });
