@@ -7,6 +7,7 @@ import type { Clock } from "../base/clock.ts";
 import { describeFailure } from "../base/failure.ts";
 import type { Failure } from "../base/failure.ts";
 import type { Random } from "../base/random.ts";
+import type { DurationMs } from "../base/units.ts";
 import { ownOwnerId } from "./plan/claims.ts";
 import type { ConnectionFact, FailureFact, Observed, ObservedResource } from "./plan/observed.ts";
 import type { BrokerSession, ClusterPort, ResolvedConnection } from "./ports.ts";
@@ -29,6 +30,7 @@ export async function gather(tools: GatherTools, resource: ObservedResource, sig
   const clusterId = cluster.clusterId();
   const { key, uid, spec } = resource;
   const connection = await cluster.resolveConnection(resource);
+  const failedForMs = sessions.failedForMs(key, connection.kind === "failed" ? clock.monotonicMs() : undefined);
   const session = sessionFor(sessions, resource, connection);
   const desired = { key, uid, spec, ownerId: ownOwnerId({ clusterId, resource }) };
   const [broker, workers] = await Promise.all([session?.observe(signal), cluster.readWorkers(desired)]);
@@ -37,7 +39,7 @@ export async function gather(tools: GatherTools, resource: ObservedResource, sig
     freshIncarnation: random.token(incarnationCharCount),
     clusterId,
     resource,
-    connection: connectionFact(connection),
+    connection: connectionFact(connection, failedForMs),
     ...(broker === undefined ? {} : { broker }),
     workers,
   };
@@ -54,14 +56,14 @@ function sessionFor(sessions: BrokerSessions, { key }: ObservedResource, connect
   return connection.kind === "resolved" ? sessions.open(key, connection.options) : sessions.current(key);
 }
 
-function connectionFact(connection: ResolvedConnection): ConnectionFact {
+function connectionFact(connection: ResolvedConnection, failedForMs: DurationMs): ConnectionFact {
   switch (connection.kind) {
     case "resolved":
       return { kind: "resolved", warnings: connection.warnings };
     case "missing":
       return { kind: "missing", problems: connection.problems };
     case "failed":
-      return { kind: "failed", failure: failureFact(connection.failure) };
+      return { kind: "failed", failure: failureFact(connection.failure), failedForMs };
   }
 }
 

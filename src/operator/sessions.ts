@@ -5,6 +5,7 @@
  * 1. At most one session per resource is in use; a replaced one is closed in the background.
  * 2. A change of a session's connection is told to `onChange`, so that nobody waits for the next regular look.
  */
+import type { DurationMs, MonotonicMs } from "../base/units.ts";
 import type { ResourceKey } from "./plan/observed.ts";
 import type { BrokerConnectionOptions, BrokerPort, BrokerSession } from "./ports.ts";
 
@@ -15,6 +16,8 @@ export class BrokerSessions {
   readonly #broker: BrokerPort;
   readonly #onChange: (key: ResourceKey) => void;
   readonly #opened = new Map<string, Opened>();
+  /** Since when it could not be read what a session is made of. */
+  readonly #failingSinceMs = new Map<string, MonotonicMs>();
   readonly #closing = new Set<Promise<void>>();
 
   constructor(options: { readonly broker: BrokerPort; readonly onChange: (key: ResourceKey) => void }) {
@@ -44,8 +47,20 @@ export class BrokerSessions {
     return this.#opened.get(keyText(key))?.session;
   }
 
+  /** How long its connection has been failing to be read, one look after the other; `failedAtMs` is absent when it did not fail. */
+  failedForMs(key: ResourceKey, failedAtMs: MonotonicMs | undefined): DurationMs {
+    if (failedAtMs === undefined) {
+      this.#failingSinceMs.delete(keyText(key));
+      return 0 as DurationMs;
+    }
+    const sinceMs = this.#failingSinceMs.get(keyText(key)) ?? failedAtMs;
+    this.#failingSinceMs.set(keyText(key), sinceMs);
+    return (failedAtMs - sinceMs) as DurationMs;
+  }
+
   /** Ends the session of `key`. Idempotent. */
   close(key: ResourceKey): void {
+    this.#failingSinceMs.delete(keyText(key));
     const present = this.#opened.get(keyText(key));
     if (present === undefined) return;
     this.#opened.delete(keyText(key));

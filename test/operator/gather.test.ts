@@ -42,7 +42,25 @@ describe("gather", () => {
     const bench = new Bench();
     bench.cluster.failures.set("resolveConnection", new Failure("transient", "CLUSTER_UNREACHABLE", "read a Secret", { cause: new Error("reset") }));
     const { observed } = await gathered(bench);
-    expect(observed.connection).toEqual({ kind: "failed", failure: { kind: "transient", code: "CLUSTER_UNREACHABLE", message: "read a Secret: reset" } });
+    expect(observed.connection).toEqual({ kind: "failed", failure: { kind: "transient", code: "CLUSTER_UNREACHABLE", message: "read a Secret: reset" }, failedForMs: 0 });
+  });
+
+  it("tells for how long the cluster has not said it, without a break", async () => {
+    const bench = new Bench();
+    const failedForMs = async (): Promise<number | undefined> => {
+      const { observed } = await gathered(bench);
+      return observed.connection.kind === "failed" ? observed.connection.failedForMs : undefined;
+    };
+    const failure = new Failure("transient", "CLUSTER_UNREACHABLE", "read a Secret");
+    bench.cluster.failures.set("resolveConnection", failure);
+    expect(await failedForMs()).toBe(0);
+    await bench.clock.advance(4_000);
+    expect(await failedForMs()).toBe(4_000);
+    bench.cluster.failures.delete("resolveConnection");
+    expect(await failedForMs()).toBeUndefined();
+    bench.cluster.failures.set("resolveConnection", failure);
+    await bench.clock.advance(4_000);
+    expect(await failedForMs()).toBe(0);
   });
 
   it("brings a fresh mark for each pass", async () => {

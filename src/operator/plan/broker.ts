@@ -5,12 +5,12 @@
  * 2. A definite answer (credentials refused, JetStream off) is never held.
  * 3. Nothing in the account is touched unless the result is `usable`.
  */
-import { brokerApiLevelMin, brokerLossGraceMs, brokerVersionMin, payloadHeadroomBytes } from "../../base/limits.ts";
+import { brokerApiLevelMin, brokerLossGraceMs, brokerVersionMin, lookAgainMs, payloadHeadroomBytes } from "../../base/limits.ts";
 import type { DurationMs } from "../../base/units.ts";
 import type { WantedCondition } from "../../resource/conditions.ts";
 import type { DurableTimerSpec } from "../../resource/durable-timer.ts";
 import { failureMessage, isPassing, shownFailure } from "./failures.ts";
-import type { BrokerFacts, BrokerObservation, FailureFact, Observed } from "./observed.ts";
+import type { BrokerFacts, BrokerObservation, ConnectionFact, FailureFact, Observed } from "./observed.ts";
 import { carriedOver, cause, want, wasTrue } from "./verdict.ts";
 import type { Cause, Verdict } from "./verdict.ts";
 
@@ -36,13 +36,36 @@ export function judgeBroker(observed: Observed): BrokerVerdict {
   return judgeUnreached(observed, broker.failure, broker.lostForMs);
 }
 
-function judgeWithoutConnection({ connection, resource }: Observed): BrokerVerdict {
-  // Only the cluster failed to tell what the connection is made of; the broker may be well.
-  if (connection.kind !== "missing") return { kind: "held", wanted: carriedOver(resource.status, brokerTypes), actions: [] };
-  const because = cause("CredentialsMissing", problemText(connection.problems));
+function judgeWithoutConnection(observed: Observed): BrokerVerdict {
+  const { connection } = observed;
+  switch (connection.kind) {
+    case "missing":
+      return withoutCredentials(cause("CredentialsMissing", problemText(connection.problems)));
+    case "failed":
+      return isPassing(connection.failure) ? judgeSilentCluster(observed, connection) : judgeRefusingCluster(connection.failure);
+    case "resolved":
+      return { kind: "held", wanted: carriedOver(observed.resource.status, brokerTypes), actions: [], requeueAfterMs: lookAgainMs };
+  }
+}
+
+/** Only the cluster failed to tell what the connection is made of; the broker may be well. */
+function judgeSilentCluster({ resource }: Observed, { failure, failedForMs }: Extract<ConnectionFact, { readonly kind: "failed" }>): BrokerVerdict {
+  const rest = { actions: [], requeueAfterMs: lookAgainMs };
+  const isHeld = failedForMs < brokerLossGraceMs && wasTrue(resource.status, "BrokerReachable");
+  if (isHeld) return { kind: "held", wanted: carriedOver(resource.status, brokerTypes), ...rest };
+  const because = cause("NotObserved", failureMessage(failure, ""));
+  return { kind: "lost", because: cause("NotObserved"), wanted: brokerTypes.map((type) => want(type, "Unknown", because)), ...rest };
+}
+
+function judgeRefusingCluster(failure: FailureFact): BrokerVerdict {
+  const stall = cause("PermissionDenied", failureMessage(failure, "Let the operator's role read the Secrets that spec.nats names."));
+  return { ...withoutCredentials(stall), stall };
+}
+
+function withoutCredentials(because: Cause): BrokerVerdict {
   return {
     kind: "lost",
-    because: cause("CredentialsMissing"),
+    because: cause(because.reason),
     wanted: [want("BrokerReachable", "False", because), unknownCompatibility, want("CredentialsValid", "False", because)],
     actions: [],
   };

@@ -123,7 +123,8 @@ export type ConnectionFact =
   | { readonly kind: "resolved"; readonly warnings: readonly string[] }
   /** Something named by the resource is not there or not usable; each problem says which and what to do. */
   | { readonly kind: "missing"; readonly problems: readonly string[] }
-  | { readonly kind: "failed"; readonly failure: FailureFact };
+  /** `failedForMs` counts from the first failure of an unbroken row. */
+  | { readonly kind: "failed"; readonly failure: FailureFact; readonly failedForMs: DurationMs };
 
 /** The workers as the desired ones want them. Everything that follows from the spec is rendered by the cluster port. */
 export type DesiredWorkers = {

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { brokerLossGraceMs } from "../../../src/base/limits.ts";
+import { brokerLossGraceMs, lookAgainMs } from "../../../src/base/limits.ts";
+import type { DurationMs } from "../../../src/base/units.ts";
+import type { FailureFact, Observed } from "../../../src/operator/plan/observed.ts";
 import { plan } from "../../../src/operator/plan/plan.ts";
 import { check, empty, outage, settled, unreached, withBroker, withData, withFacts, withSpec, withWorkers } from "./scenes.ts";
 import type { Row } from "./scenes.ts";
@@ -8,6 +10,17 @@ const lostBroker = [
   "TopologyReady Unknown BrokerUnreachable", "WorkersReady Unknown BrokerUnreachable", "ResumeOpen Unknown BrokerUnreachable",
   "AdmissionOpen Unknown BrokerUnreachable", "ReplicasHealthy Unknown BrokerUnreachable", "CapacityOK Unknown BrokerUnreachable",
 ];
+
+const silence: FailureFact = { kind: "transient", code: "CLUSTER_UNREACHABLE", message: "read Secret dt-operator" };
+const refusal: FailureFact = { kind: "denied", code: "CLUSTER_DENIED", message: "read Secret dt-operator" };
+
+/** The cluster does not say what the connection is made of, and there is no session. */
+function unresolved({ broker: _broker, ...scene }: Observed, failure: FailureFact, failedForMs: number): Observed {
+  return { ...scene, connection: { kind: "failed", failure, failedForMs: failedForMs as DurationMs } };
+}
+
+const unseen = ["BrokerReachable", "BrokerCompatible", "TopologyReady", "WorkersReady", "ResumeOpen"].map((type) => `${type} Unknown NotObserved`);
+const unseenBeside = ["AdmissionOpen", "ReplicasHealthy", "CapacityOK", "CredentialsValid", "InSync"].map((type) => `${type} Unknown NotObserved`);
 
 describe("the broker", () => {
   const compatFalse = (reason: string): readonly string[] => [
@@ -77,12 +90,46 @@ describe("the broker", () => {
       because: "the Secret may be applied a moment later: patience, not a person",
     },
     { name: "a Secret that went does not end a session", scene: () => ({ ...settled(), connection: { kind: "missing", problems: ["Secret dt-operator does not exist."] } }), actions: [], turns: ["CredentialsValid False CredentialsMissing"], because: "the open connection still works" },
-    { name: "a cluster that does not tell its Secrets changes nothing", scene: () => { const { broker: _broker, ...scene } = settled(); return { ...scene, connection: { kind: "failed", failure: { kind: "transient", code: "CLUSTER_UNREACHABLE", message: "read a Secret" } } }; }, actions: [], turns: [], because: "the broker may be well" },
+    { name: "a cluster that does not tell its Secrets changes nothing", scene: () => unresolved(settled(), silence, 0), actions: [], turns: [], requeueAfterMs: lookAgainMs, because: "the broker may be well" },
+    {
+      name: "a cluster that goes on not telling its Secrets makes the gates Unknown",
+      scene: () => unresolved(settled(), silence, brokerLossGraceMs),
+      actions: [],
+      turns: ["Ready Unknown NotObserved", ...unseen, "Reconciling True NotObserved", ...unseenBeside],
+      requeueAfterMs: lookAgainMs,
+      because: "what nobody looks at is not known to be well",
+    },
+    {
+      name: "a cluster that never told its Secrets is shown at once",
+      scene: () => unresolved(empty(), silence, 0),
+      actions: [],
+      turns: ["Paused False NotPaused"],
+      requeueAfterMs: lookAgainMs,
+      because: "there is no good state to protect, and it is Unknown already",
+    },
+    {
+      name: "a cluster that forbids to read its Secrets is shown at once, and needs a person",
+      scene: () => unresolved(settled(), refusal, 0),
+      actions: [],
+      turns: [
+        "Ready Unknown PermissionDenied", "BrokerReachable False PermissionDenied", "BrokerCompatible Unknown BrokerUnreachable",
+        ...["TopologyReady", "WorkersReady", "ResumeOpen"].map((type) => `${type} Unknown PermissionDenied`), "Stalled True PermissionDenied",
+        ...["AdmissionOpen", "ReplicasHealthy", "CapacityOK"].map((type) => `${type} Unknown PermissionDenied`),
+        "CredentialsValid False PermissionDenied", "InSync Unknown PermissionDenied",
+      ],
+      because: "no patience grants the operator a right",
+    },
     { name: "workers are corrected although the broker is away", scene: () => withWorkers(unreached(settled(), outage, 10_000), { drift: ["image"] }), actions: ["Update the workers (image)"], turns: ["Reconciling True WorkersProgressing"], requeueAfterMs: brokerLossGraceMs - 10_000, because: "a fix of credentials or image must still roll" },
     { name: "shared credentials are pointed out", scene: () => withSpec(settled(), { nats: { auth: { credentialsSecretRef: { name: "dt" } } } }), actions: [], turns: ["CredentialsValid True WorkersShareCredentials"], because: "workers need fewer rights than the operator" },
     { name: "a small max_payload is accepted and told", scene: () => withFacts(settled(), { payloadBytesMax: 65_536 }), actions: [], turns: [], because: "it lowers our limit, which is not a fault" },
   ];
   it.each(rows)("$name", check);
+
+  it("says what failed in the cluster, and what to do about a refusal", () => {
+    const message = (scene: Observed, wanted: string): string | undefined => plan(scene).status.conditions?.find(({ type }) => type === wanted)?.message;
+    expect(message(unresolved(empty(), silence, 0), "Ready")).toBe("read Secret dt-operator.");
+    expect(message(unresolved(settled(), refusal, 0), "CredentialsValid")).toBe("read Secret dt-operator. Let the operator's role read the Secrets that spec.nats names.");
+  });
 
   it("says what a small max_payload leaves", () => {
     const { status } = plan(withFacts(settled(), { payloadBytesMax: 65_536 }));
