@@ -101,7 +101,7 @@ class NatsBrokerSession implements BrokerSession {
 
   async #observeConnected(): Promise<Told<BrokerObservation>> {
     const { jetStream, admin } = this.#connection;
-    const first = await jetStream.readLast({ stream: streamNames.state, subjects: [stateRecordFilter], from: "leader" });
+    const record = await this.#readLast(stateRecordFilter);
     const [account, user, streams, consumers, ownerKey, sweepSummary] = await Promise.all([
       jetStream.accountState(),
       admin.user(),
@@ -125,7 +125,7 @@ class NatsBrokerSession implements BrokerSession {
         consumers,
         ownerKey: lookedText(ownerKey),
         sweepSummary: lookedText(sweepSummary),
-        hasStateRecords: first[0]?.kind === "found",
+        stateRecord: lookedSequence(record),
       },
     };
   }
@@ -144,8 +144,12 @@ class NatsBrokerSession implements BrokerSession {
     return { start, feedback, wake, resume };
   }
 
-  async #readNote(name: string): Promise<LastMessage> {
-    const [last] = await this.#connection.jetStream.readLast({ stream: streamNames.state, subjects: [stateSubject(name)], from: "leader" });
+  #readNote(name: string): Promise<LastMessage> {
+    return this.#readLast(stateSubject(name));
+  }
+
+  async #readLast(subject: string): Promise<LastMessage> {
+    const [last] = await this.#connection.jetStream.readLast({ stream: streamNames.state, subjects: [subject], from: "leader" });
     if (last === undefined) return { kind: "absent" };
     return last.kind === "failed" && last.failure.code === "STREAM_MISSING" ? { kind: "absent" } : last;
   }
@@ -178,6 +182,11 @@ function writtenOwnerKey(outcome: PublishOutcome | undefined): Done {
 
 function textOf({ message }: Extract<LastMessage, { readonly kind: "found" }>): string {
   return new TextDecoder().decode(message.body);
+}
+
+function lookedSequence(last: LastMessage): Looked<number> {
+  if (last.kind === "failed") return { kind: "failed", failure: failureFact(last.failure) };
+  return last.kind === "absent" ? last : { kind: "found", value: last.message.sequence };
 }
 
 function lookedText(last: LastMessage): Looked<string> {

@@ -102,7 +102,7 @@ export class FakeSession implements BrokerSession {
       consumers: consumers as Readonly<Record<ConsumerRole, Looked<ConsumerFacts>>>,
       ownerKey: broker.ownerKey === undefined ? { kind: "absent" } : { kind: "found", value: broker.ownerKey },
       sweepSummary: { kind: "absent" },
-      hasStateRecords: false,
+      stateRecord: { kind: "absent" },
     };
   }
 

@@ -46,7 +46,7 @@ describe("an observation", () => {
   test("of an empty broker finds nothing, and says so of each thing", async () => {
     const { session } = await open();
     const observed = await observe(session);
-    expect(observed).toMatchObject({ ownerKey: { kind: "absent" }, sweepSummary: { kind: "absent" }, hasStateRecords: false });
+    expect(observed).toMatchObject({ ownerKey: { kind: "absent" }, sweepSummary: { kind: "absent" }, stateRecord: { kind: "absent" } });
     expect([kinds(observed.streams), kinds(observed.consumers)]).toEqual([["absent"], ["absent"]]);
     expect(observed.facts).toMatchObject({ isClustered: false, serverCount: 1, accountName: "$G", storageBytes: 0, storageBytesReserved: 0 });
     expect(Math.abs(observed.brokerTimeMs - Date.now())).toBeLessThan(5_000);
@@ -58,7 +58,7 @@ describe("an observation", () => {
     expect(await session.writeOwnerKey("test/test/test")).toEqual({ kind: "done" });
     const observed = await observe(session);
     expect([kinds(observed.streams), kinds(observed.consumers)]).toEqual([["found"], ["found"]]);
-    expect(observed).toMatchObject({ ownerKey: { kind: "found", value: "test/test/test" }, hasStateRecords: false, facts: { isClustered: options.count === 3 } });
+    expect(observed).toMatchObject({ ownerKey: { kind: "found", value: "test/test/test" }, stateRecord: { kind: "absent" }, facts: { isClustered: options.count === 3 } });
     expect(observed.streams.state).toMatchObject({ kind: "found", value: { name: streamNames.state, config: { max_bytes: 64 * 2 ** 20, num_replicas: options.count }, messages: 1 } });
   });
 
@@ -68,11 +68,18 @@ describe("an observation", () => {
     const session = natsBrokerPort({ clock: systemClock, random: systemRandom }).open({ servers: bed.servers.urls, name: "operator" });
     onTestFinished(() => session.close());
     await bed.ports.notes.write({ name: leaseKeys.sweepSummary, text: "summary", expected: 0 });
-    expect(await observe(session)).toMatchObject({ hasStateRecords: false, sweepSummary: { kind: "found", value: "summary" } });
+    expect(await observe(session)).toMatchObject({ stateRecord: { kind: "absent" }, sweepSummary: { kind: "found", value: "summary" } });
     await bed.ports.state.write([{ key: freshKey(), record: waiting() }]);
-    expect(await observe(session)).toMatchObject({ hasStateRecords: true });
+    expect(await observe(session)).toMatchObject({ stateRecord: { kind: "found" } });
     await bed.connection.jetStream.publish([message(stateSubject(leaseKeys.sweepSummary), { headers: [["KV-Operation", "DEL"]] })]);
     expect(await observe(session)).toMatchObject({ sweepSummary: { kind: "absent" } });
+  });
+
+  test("tells a read of STATE that failed from a STATE without records", async () => {
+    const user = `{ user: a, password: a, permissions: { publish: { deny: ["$JS.API.STREAM.MSG.GET.>", "$JS.API.DIRECT.GET.>"] } } }`;
+    const { session, servers } = await open({ config: `accounts { APP { jetstream: enabled, users: [ ${user} ] } }\nno_auth_user: a` });
+    await provision(session, servers);
+    expect(await observe(session)).toMatchObject({ stateRecord: { kind: "failed" }, ownerKey: { kind: "failed" } });
   });
 
   test("of a broker that is away counts for how long, from the loss to the next answer", async () => {

@@ -49,7 +49,7 @@ function nextEntry(scene: Scene, role: StreamRole, had: StreamEntry | undefined)
 /** STATE holds notes of ours from its first second; timers reach it only through COMMANDS. */
 function holdsData({ broker, claims }: Scene, { role, facts }: Claim): boolean {
   if (role !== "state") return facts.lastSequence > 0;
-  return broker.hasStateRecords || (claims.get("commands")?.facts.lastSequence ?? 0) > 0;
+  return broker.stateRecord.kind === "found" || (claims.get("commands")?.facts.lastSequence ?? 0) > 0;
 }
 
 function usage({ config, bytes }: StreamFacts, had: StreamEntry | undefined): Pick<StreamEntry, "limitBytes" | "usedPercent"> {

@@ -51,7 +51,7 @@ export function streamEntry(status: DurableTimerStatus | undefined, name: string
  * last, so that its absence proves that no start was acknowledged.
  */
 export function isUntouched(broker: ReachedBroker): boolean {
-  return broker.streams.commands.kind === "absent" && !broker.hasStateRecords;
+  return broker.streams.commands.kind === "absent" && broker.stateRecord.kind === "absent";
 }
 
 /** `facts` is what makes this loss different from another one of the same stream. */
@@ -87,7 +87,7 @@ function emptiedState({ broker }: Scene, { adoptedFrom }: Claim, entry: StreamEn
 }
 
 function emptiedSnapshots({ broker }: Scene, { role, facts }: Claim, entry: StreamEntry | undefined): string | undefined {
-  const isEmptyBesideRecords = role === "snapshots" && facts.messages === 0 && broker.hasStateRecords;
+  const isEmptyBesideRecords = role === "snapshots" && facts.messages === 0 && broker.stateRecord.kind === "found";
   return isEmptyBesideRecords && entry?.everHeldData === true ? "is empty while timers are waiting for their snapshots" : undefined;
 }
 

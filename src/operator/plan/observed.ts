@@ -108,8 +108,8 @@ export type BrokerObservation =
       readonly ownerKey: Looked<string>;
       /** Text of the sweep's summary in the state bucket. */
       readonly sweepSummary: Looked<string>;
-      /** Whether STATE held at least one timer's record, looked at before the streams: a snapshot precedes its record. */
-      readonly hasStateRecords: boolean;
+      /** Sequence of one timer's record in STATE, looked at before the streams: a snapshot precedes its record. */
+      readonly stateRecord: Looked<number>;
     }
   | {
       readonly kind: "unreached";

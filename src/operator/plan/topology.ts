@@ -119,7 +119,7 @@ function immutableStall(compared: readonly Compared[]): Cause | undefined {
 
 /** A stream or consumer that could not be looked at; a question that was denied comes before one without an answer. */
 function firstFailure(broker: ReachedBroker): FailureFact | undefined {
-  const looks: readonly Looked<unknown>[] = [...Object.values(broker.streams), ...Object.values(broker.consumers), broker.ownerKey];
+  const looks: readonly Looked<unknown>[] = [...Object.values(broker.streams), ...Object.values(broker.consumers), broker.ownerKey, broker.stateRecord];
   const failures = looks.flatMap((looked) => (looked.kind === "failed" ? [looked.failure] : []));
   return failures.find((failure) => !isPassing(failure)) ?? failures[0];
 }

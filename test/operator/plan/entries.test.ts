@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { plan } from "../../../src/operator/plan/plan.ts";
 import type { Observed } from "../../../src/operator/plan/observed.ts";
-import { empty, gibibyte, oldIncarnation, settled, share, stampedAll, withBroker, withData, withStatus, withStream } from "./scenes.ts";
+import { empty, found, gibibyte, oldIncarnation, settled, share, stampedAll, withBroker, withData, withStatus, withStream } from "./scenes.ts";
 
 function entry(observed: Observed, name: string): unknown {
   return plan(observed).status.topology?.streams.find((stream) => stream.name === name);
@@ -30,7 +30,7 @@ describe("what the status remembers of a stream", () => {
     expect(entry(noted, "KV_DURABLE_TIMER_STATE")).toMatchObject({ everHeldData: false });
     const started = withStream(noted, "commands", (stream) => ({ ...stream, lastSequence: 1 }));
     expect(entry(started, "KV_DURABLE_TIMER_STATE")).toMatchObject({ everHeldData: true });
-    expect(entry(withBroker(noted, (broker) => ({ ...broker, hasStateRecords: true })), "KV_DURABLE_TIMER_STATE")).toMatchObject({ everHeldData: true });
+    expect(entry(withBroker(noted, (broker) => ({ ...broker, stateRecord: found(1) })), "KV_DURABLE_TIMER_STATE")).toMatchObject({ everHeldData: true });
   });
 
   it("stays as it was while the stream is lost", () => {

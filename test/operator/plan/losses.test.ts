@@ -3,7 +3,7 @@ import { explainPlan } from "../../../src/operator/plan/explain.ts";
 import type { Observed, StreamFacts } from "../../../src/operator/plan/observed.ts";
 import { plan } from "../../../src/operator/plan/plan.ts";
 import { stampKeys } from "../../../src/topology/stamp.ts";
-import { absent, check, empty, ownerText, provisionedBroker, settled, spec, stamp, turned, withBroker, withData, withMetadata, withStatus, withStream, withWorkers } from "./scenes.ts";
+import { absent, check, conditionTexts, empty, ownerText, provisionedBroker, settled, spec, stamp, turned, withBroker, withData, withMetadata, withStatus, withStream, withWorkers } from "./scenes.ts";
 import type { Row } from "./scenes.ts";
 
 describe("losses", () => {
@@ -13,6 +13,7 @@ describe("losses", () => {
   const idOf = (observed: Observed): string => plan(observed).status.incidents?.[0]?.id ?? "none";
   const acknowledged = (observed: Observed): Observed => ({ ...observed, resource: { ...observed.resource, spec: spec({ acknowledge: [idOf(observed)] }) } });
   const without = (role: "state" | "commands" | "feedback" | "snapshots" | "terminals" | "resumes" | "schedules"): Observed => withStream(withData(settled()), role, undefined);
+  const timeout = { kind: "failed", failure: { kind: "transient", code: "BROKER_TIMEOUT", message: "read a record" } } as const;
   const rows: readonly Row[] = [
     { name: "a lost STATE is an incident", scene: () => without("state"), actions: [], turns: [...incident, ...around], because: "every live timer was in it" },
     { name: "a lost SNAPSHOTS is an incident", scene: () => without("snapshots"), actions: [], turns: [...incident, ...around], because: "waiting timers have nothing to resume with" },
@@ -36,9 +37,9 @@ describe("losses", () => {
     },
     { name: "another life of a stream that held data is an incident", scene: () => withMetadata(withData(settled()), "terminals", stamp(ownerText, { [stampKeys.incarnation]: "other", [stampKeys.ownerUid]: "uid-1" })), actions: [], turns: [...incident, "Stalled True TopologyLost", "InSync Unknown NotObserved"], because: "somebody deleted it and made it anew" },
     { name: "another life of SCHEDULES is accepted", scene: () => withMetadata(withData(settled()), "schedules", stamp(ownerText, { [stampKeys.incarnation]: "other", [stampKeys.ownerUid]: "uid-1" })), actions: [], turns: [], because: "the workers sweep when its mark changes" },
-    { name: "a STATE without the owner's key was emptied", scene: () => withBroker(withData(settled()), (broker) => ({ ...broker, ownerKey: absent, hasStateRecords: false })), actions: [], turns: [...incident, "Stalled True TopologyLost", "InSync Unknown NotObserved"], because: "the key was written at its creation" },
+    { name: "a STATE without the owner's key was emptied", scene: () => withBroker(withData(settled()), (broker) => ({ ...broker, ownerKey: absent, stateRecord: absent })), actions: [], turns: [...incident, "Stalled True TopologyLost", "InSync Unknown NotObserved"], because: "the key was written at its creation" },
     { name: "an empty SNAPSHOTS beside records was emptied", scene: () => withStream(withData(settled()), "snapshots", filled(0)), actions: [], turns: [...incident, "Stalled True TopologyLost", "InSync Unknown NotObserved"], because: "each record has its snapshot (I3)" },
-    { name: "an empty SNAPSHOTS without records is fine", scene: () => withBroker(withStream(withData(settled()), "snapshots", filled(0)), (broker) => ({ ...broker, hasStateRecords: false })), actions: [], turns: [], because: "every timer has ended" },
+    { name: "an empty SNAPSHOTS without records is fine", scene: () => withBroker(withStream(withData(settled()), "snapshots", filled(0)), (broker) => ({ ...broker, stateRecord: absent })), actions: [], turns: [], because: "every timer has ended" },
     {
       name: "without a status, a missing stream beside COMMANDS is a loss",
       scene: () => withStatus(without("terminals"), () => empty().resource.status),
@@ -54,7 +55,7 @@ describe("losses", () => {
       because: "a person accepted the loss",
     },
     { name: "an acknowledged other life is accepted", scene: () => acknowledged(withMetadata(withData(settled()), "terminals", stamp(ownerText, { [stampKeys.incarnation]: "other", [stampKeys.ownerUid]: "uid-1" }))), actions: [], turns: [], because: "a person accepted the loss" },
-    { name: "an acknowledged emptied STATE gets its key again", scene: () => acknowledged(withBroker(withData(settled()), (broker) => ({ ...broker, ownerKey: absent, hasStateRecords: false }))), actions: ["Write the owner's key c1/payments/orders"], turns: ["Ready False Provisioning", "TopologyReady False Provisioning", "Reconciling True Provisioning", "InSync False Provisioning"], because: "a person accepted the loss" },
+    { name: "an acknowledged emptied STATE gets its key again", scene: () => acknowledged(withBroker(withData(settled()), (broker) => ({ ...broker, ownerKey: absent, stateRecord: absent }))), actions: ["Write the owner's key c1/payments/orders"], turns: ["Ready False Provisioning", "TopologyReady False Provisioning", "Reconciling True Provisioning", "InSync False Provisioning"], because: "a person accepted the loss" },
     { name: "a stale acknowledgement does nothing", scene: () => { const scene = without("terminals"); return { ...scene, resource: { ...scene.resource, spec: spec({ acknowledge: ["lost-terminals-00000000", "lost-state-1"] }) } }; }, actions: [], turns: [...incident, ...around], because: "an id is bound to its facts" },
     {
       name: "one acknowledged loss does not allow another",
@@ -72,11 +73,26 @@ describe("losses", () => {
     expect(plan(scene).status.topology).toEqual(scene.resource.status?.topology);
   });
 
+  it("clears no incident when STATE's records could not be read", () => {
+    const emptied = withStream(withData(settled()), "snapshots", filled(0));
+    const shown = withStatus(emptied, () => plan(emptied).status);
+    const unread = withBroker(shown, (broker) => ({ ...broker, stateRecord: timeout }));
+    expect(idOf(shown)).toMatch(/^emptied-snapshots-/);
+    expect(plan(unread).status.incidents).toEqual(shown.resource.status?.incidents);
+    expect(conditionTexts(plan(unread).status)).toEqual(expect.arrayContaining(incident));
+  });
+
+  it("makes no COMMANDS without a status when STATE's records could not be read", () => {
+    const forgotten = withStatus(withStream(withData(settled()), "commands", undefined), () => empty().resource.status);
+    expect(plan(forgotten).actions.filter(({ kind }) => kind !== "ApplyWorkers")).toEqual([]);
+    expect(plan(withBroker(forgotten, (broker) => ({ ...broker, stateRecord: timeout }))).actions).toEqual([]);
+  });
+
   it("keeps an incident's id while the facts last", () => {
     const first = without("state");
     const again = withStatus(first, () => plan(first).status);
     expect(idOf(again)).toBe(idOf(first));
-    const emptied = withBroker(withData(settled()), (broker) => ({ ...broker, ownerKey: absent, hasStateRecords: false }));
+    const emptied = withBroker(withData(settled()), (broker) => ({ ...broker, ownerKey: absent, stateRecord: absent }));
     const moved = withStream(withStatus(emptied, () => plan(emptied).status), "state", (stream) => ({ ...stream, lastSequence: 77 }));
     expect(idOf(moved)).toBe(idOf(emptied));
   });

@@ -124,7 +124,7 @@ export function withStream(observed: Observed, role: StreamRole, change: ((strea
       ...broker,
       streams: { ...broker.streams, [role]: absent },
       consumers: { ...broker.consumers, ...Object.fromEntries(gone.map(([name]) => [name, absent])) },
-      ...(role === "state" ? { ownerKey: absent, hasStateRecords: false } : {}),
+      ...(role === "state" ? { ownerKey: absent, stateRecord: absent } : {}),
     };
   });
 }
@@ -151,7 +151,7 @@ export function withWorkers(observed: Observed, change: Partial<WorkersFacts>): 
 /** Every stream has held data, in status and broker. */
 export function withData(observed: Observed): Observed {
   const filled = streamRoles.reduce((scene, role) => withStream(scene, role, (stream) => ({ ...stream, messages: 5, lastSequence: 9, bytes: 5_000 })), observed);
-  const holding = withBroker(filled, (broker) => ({ ...broker, hasStateRecords: true }));
+  const holding = withBroker(filled, (broker) => ({ ...broker, stateRecord: found(1) }));
   return withStatus(holding, () => plan(holding).status);
 }
 
@@ -242,7 +242,7 @@ function emptyBroker(): ReachedBroker {
     consumers: { start: absent, feedback: absent, wake: absent, resume: absent },
     ownerKey: absent,
     sweepSummary: absent,
-    hasStateRecords: false,
+    stateRecord: absent,
   };
 }
 
