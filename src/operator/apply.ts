@@ -1,6 +1,7 @@
 /**
- * Carries out a plan's actions one after the other and stops at the first failure: what follows may rest on what failed.
- * Nothing here decides, retries or deletes; the next pass observes what came of it.
+ * Carries out a plan's actions one after the other. After a failure in the broker nothing more is tried there, because what
+ * follows may rest on what failed. Workers and broker do not wait for each other: the plan has workers created only where
+ * the topology is proven already. Nothing here decides, retries or deletes; the next pass observes what came of it.
  */
 import { Failure } from "../base/failure.ts";
 import type { EpochMs } from "../base/units.ts";
@@ -14,22 +15,30 @@ export type ApplyTools = {
   readonly metrics: OperatorMetrics;
 };
 
-/** What came of a list of actions; those after a failed one were not tried. */
-export type Applied = {
-  readonly done: readonly Action[];
-  readonly failed?: { readonly action: Action; readonly failure: Failure };
-};
+/** An action that failed. */
+export type FailedAction = { readonly action: Action; readonly failure: Failure };
+
+/** What came of a list of actions; those after a failed one at the same place were not tried. */
+export type Applied = { readonly done: readonly Action[]; readonly failed: readonly FailedAction[] };
 
 /** Applies `actions` in their order. */
 export async function apply(tools: ApplyTools, actions: readonly Action[]): Promise<Applied> {
   const done: Action[] = [];
+  const failed: FailedAction[] = [];
   for (const action of actions) {
+    if (isBehind(action, failed)) continue;
     const outcome = await applyOne(tools, action);
     tools.metrics.acted(action.kind, outcome.kind);
-    if (outcome.kind === "failed") return { done, failed: { action, failure: outcome.failure } };
-    done.push(action);
+    if (outcome.kind === "failed") failed.push({ action, failure: outcome.failure });
+    else done.push(action);
   }
-  return { done };
+  return { done, failed };
+}
+
+/** True when an action failed at the place where `action` is carried out: among the workers, or in the broker. */
+export function isBehind(action: Action, failed: readonly FailedAction[]): boolean {
+  const isForWorkers = action.kind === "ApplyWorkers";
+  return failed.some((one) => (one.action.kind === "ApplyWorkers") === isForWorkers);
 }
 
 async function applyOne({ cluster, session }: ApplyTools, action: Action): Promise<Done> {

@@ -11,13 +11,13 @@ import type { Failure } from "../base/failure.ts";
 import type { Log, LogFields } from "../base/log.ts";
 import type { DurationMs } from "../base/units.ts";
 import type { DurableTimerStatus } from "../resource/durable-timer.ts";
-import { apply } from "./apply.ts";
+import { apply, isBehind } from "./apply.ts";
 import type { Applied } from "./apply.ts";
 import { failureFact, gather } from "./gather.ts";
 import type { GatherTools } from "./gather.ts";
 import { explainAction } from "./plan/explain.ts";
 import type { ObservedResource, ResourceKey } from "./plan/observed.ts";
-import { plan, planAfterFailure } from "./plan/plan.ts";
+import { plan, planAfterFailures } from "./plan/plan.ts";
 import { firstStatus, invalidStatus, isSameStatus } from "./plan/status.ts";
 import { actionEvent, transitionEvents } from "./plan/transitions.ts";
 import type { PlannedEvent } from "./plan/transitions.ts";
@@ -60,7 +60,8 @@ async function reconcileFound(tools: ReconcileTools, resource: ObservedResource,
   const planned = plan(observed);
   const applied = await apply({ ...tools, session }, planned.actions);
   logActions(tools.log, resource.key, applied);
-  const after = applied.failed === undefined ? planned : planAfterFailure(observed, { action: applied.failed.action, failure: failureFact(applied.failed.failure) });
+  const failed = applied.failed.map(({ action, failure }) => ({ action, failure: failureFact(failure) }));
+  const after = failed.length === 0 ? planned : planAfterFailures(observed, failed);
   const events = [...applied.done.flatMap((action) => actionEvent(action) ?? []), ...after.events];
   const written = await publish(tools, resource, { status: after.status, events });
   if (written.kind === "failed") return written;
@@ -73,9 +74,10 @@ async function reconcileFound(tools: ReconcileTools, resource: ObservedResource,
 function conclusion(applied: Applied, pass: { readonly hasWritten: boolean; readonly requeueAfterMs: DurationMs | undefined }): Reconciled {
   const { done, failed } = applied;
   // What needs other input or other rights is not retried in a hurry: the regular look sees when it was given.
-  const isWorthRetrying = failed !== undefined && (failed.failure.kind === "transient" || failed.failure.kind === "conflict");
-  if (isWorthRetrying) return { kind: "failed", failure: failed.failure };
-  const requeueAfterMs = done.length > 0 && failed === undefined ? (0 as DurationMs) : pass.requeueAfterMs;
+  const worthRetrying = failed.find(({ failure }) => failure.kind === "transient" || failure.kind === "conflict");
+  if (worthRetrying !== undefined) return { kind: "failed", failure: worthRetrying.failure };
+  const isToProve = done.some((action) => !isBehind(action, failed));
+  const requeueAfterMs = isToProve ? (0 as DurationMs) : pass.requeueAfterMs;
   const kind = done.length > 0 || pass.hasWritten ? "changed" : "unchanged";
   const did = done.map(explainAction).join("; ");
   return { kind, ...(did === "" ? {} : { did }), ...(requeueAfterMs === undefined ? {} : { requeueAfterMs }) };
@@ -123,9 +125,9 @@ async function publish(
 
 function logActions(log: Log, key: ResourceKey, { done, failed }: Applied): void {
   for (const action of done) log.info({ ...keyFields(key), action: action.kind, because: action.because }, "Applied action");
-  if (failed === undefined) return;
-  const fields = { ...keyFields(key), action: failed.action.kind, because: failed.action.because, code: failed.failure.code, err: failed.failure };
-  log.warn(fields, "Stopped at an action");
+  for (const { action, failure } of failed) {
+    log.warn({ ...keyFields(key), action: action.kind, because: action.because, code: failure.code, err: failure }, "Stopped at an action");
+  }
 }
 
 function logConditions(log: Log, { key, status: had }: Omit<ObservedResource, "spec">, status: DurableTimerStatus): void {

@@ -7,7 +7,7 @@ import { plan } from "../../src/operator/plan/plan.ts";
 import { FakeCluster } from "../fakes/cluster.ts";
 import { FakeBroker } from "../fakes/operator-broker.ts";
 import { FakeOperatorMetrics } from "../fakes/operator-metrics.ts";
-import { empty, settled, withWorkers } from "./plan/scenes.ts";
+import { empty, settled, withStreamConfig, withWorkers } from "./plan/scenes.ts";
 
 const options = { servers: ["nats://fake:4222"], name: "test" };
 
@@ -20,32 +20,47 @@ describe("apply", () => {
   it("does every action in order", async () => {
     const bench = tools();
     const { actions } = plan(empty());
-    expect(await apply(bench, actions)).toEqual({ done: actions });
+    expect(await apply(bench, actions)).toEqual({ done: actions, failed: [] });
     expect(bench.broker.writes[0]).toBe("createStream KV_DURABLE_TIMER_STATE");
     expect(bench.broker.writes).toHaveLength(actions.length);
     expect(new Set(bench.metrics.actions)).toEqual(new Set(["CreateStream done", "WriteOwnerKey done", "CreateConsumer done"]));
   });
 
-  it("stops at the first failure and says what was done before it", async () => {
+  it("stops at the first failure in the broker and says what was done before it", async () => {
     const bench = tools();
     const failure = new Failure("transient", "BROKER_TIMEOUT", "create it");
     bench.broker.plant("createStream DURABLE_TIMER_SNAPSHOTS", failure);
     const { actions } = plan(empty());
-    expect(await apply(bench, actions)).toEqual({ done: actions.slice(0, 2), failed: { action: actions[2], failure } });
+    expect(await apply(bench, actions)).toEqual({ done: actions.slice(0, 2), failed: [{ action: actions[2], failure }] });
     expect(bench.broker.writes).toHaveLength(2);
     expect(bench.metrics.actions.at(-1)).toBe("CreateStream failed");
+  });
+
+  it("lets neither workers nor broker wait for the other's failure", async () => {
+    const scene = withWorkers(withStreamConfig(settled(), "terminals", { max_bytes: 5 }), { drift: ["image"] });
+    const { actions } = plan(scene);
+    const failure = new Failure("invalid", "CLUSTER_INVALID", "apply them");
+    const bench = tools();
+    await apply(bench, plan(empty()).actions);
+    bench.cluster.failures.set("applyWorkers", failure);
+    bench.broker.plant("updateStream DURABLE_TIMER_TERMINALS", failure);
+    expect((await apply(bench, actions)).failed.map(({ action }) => action.kind)).toEqual(["ApplyWorkers", "UpdateStream"]);
+    expect((await apply(bench, actions)).done.map(({ kind }) => kind)).toEqual(["UpdateStream"]);
+    bench.cluster.failures.delete("applyWorkers");
+    bench.broker.plant("updateStream DURABLE_TIMER_TERMINALS", failure);
+    expect((await apply(bench, actions)).done.map(({ kind }) => kind)).toEqual(["ApplyWorkers"]);
   });
 
   it("updates workers without any session", async () => {
     const bench = tools();
     const { actions } = plan(withWorkers(settled(), { drift: ["image"] }));
-    expect(await apply({ ...bench, session: undefined }, actions)).toEqual({ done: actions });
+    expect(await apply({ ...bench, session: undefined }, actions)).toEqual({ done: actions, failed: [] });
     expect(bench.cluster.writes).toEqual(["applyWorkers payments/orders"]);
   });
 
   it("fails what needs a session when there is none", async () => {
     const { failed } = await apply({ ...tools(), session: undefined }, plan(empty()).actions);
-    expect(failed?.failure).toMatchObject({ kind: "transient", code: "BROKER_CLOSED" });
+    expect(failed[0]?.failure).toMatchObject({ kind: "transient", code: "BROKER_CLOSED" });
   });
 
   it("resumes a consumer by a pause that has ended", async () => {

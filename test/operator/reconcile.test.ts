@@ -78,6 +78,25 @@ describe("reconcile", () => {
     expect(bench.cluster.writes).toHaveLength(length);
   });
 
+  it("repairs what is in the broker although the cluster refuses the workers, and shows both failures", async () => {
+    const bench = new Bench();
+    await bench.settle();
+    bench.cluster.failures.set("applyWorkers", failure("invalid", "CLUSTER_INVALID"));
+    bench.cluster.put(orders, spec({ topology: { streams: { terminals: { maxBytes: "30Gi" } } }, workers: { image: "worker:2" } }));
+    expect(await bench.pass()).toMatchObject({ kind: "changed", requeueAfterMs: 0 });
+    expect(bench.broker.writes.at(-1)).toBe(`updateStream ${streamNames.terminals}`);
+    expect(bench.conditions()).toEqual(expect.arrayContaining(["WorkersReady False WorkersRefused", "Stalled True WorkersRefused"]));
+    bench.broker.plant(`updateStream ${streamNames.terminals}`, failure("capacity", "STORAGE_INSUFFICIENT"), 100);
+    bench.cluster.put(orders, spec({ topology: { streams: { terminals: { maxBytes: "40Gi" } } }, workers: { image: "worker:2" } }));
+    expect(await bench.pass()).not.toHaveProperty("requeueAfterMs");
+    expect(bench.conditions()).toEqual(expect.arrayContaining(["WorkersReady False WorkersRefused", "TopologyReady False InsufficientStorage"]));
+    const stalled = bench.cluster.status(orders)?.conditions?.find(({ type }) => type === "Stalled");
+    expect(stalled?.message.match(/try it/g)).toHaveLength(2);
+    const { length } = bench.cluster.statuses;
+    await bench.pass();
+    expect(bench.cluster.statuses).toHaveLength(length);
+  });
+
   it("says nothing of a lost race", async () => {
     const bench = new Bench();
     bench.broker.plant(`createStream ${streamNames.state}`, failure("conflict", "STREAM_EXISTS"));

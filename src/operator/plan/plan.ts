@@ -56,10 +56,13 @@ export function plan(observed: Observed): Plan {
   };
 }
 
-/** The plan's status and events when one of its actions failed. */
-export function planAfterFailure(observed: Observed, failed: { readonly action: Action; readonly failure: FailureFact }): Pick<Plan, "status" | "events"> {
+/** An action that failed, as data. */
+export type FailedAction = { readonly action: Action; readonly failure: FailureFact };
+
+/** The plan's status and events when some of its actions failed. */
+export function planAfterFailures(observed: Observed, failed: readonly FailedAction[]): Pick<Plan, "status" | "events"> {
   const judged = judge(observed);
-  const status = nextStatus(observed, { ...judged, ...failureVerdict(judged, failed) });
+  const status = nextStatus(observed, { ...judged, ...failuresVerdict(judged, failed) });
   return { status, events: [...transitionEvents(observed.resource.status, status), ...restoredEvents(judged.restored)] };
 }
 
@@ -207,13 +210,22 @@ function firstCauses(verdicts: readonly Pick<Verdict, "stall" | "progress" | "re
   };
 }
 
-function failureVerdict(judged: Judged, { action, failure }: { readonly action: Action; readonly failure: FailureFact }): Partial<Verdict> {
+/** Every failure is told; one that needs a person gives the reason. */
+function failuresVerdict(judged: Judged, failed: readonly FailedAction[]): Partial<Verdict> {
   // A lost race is looked at again at once and is nobody's business.
-  if (failure.kind === "conflict") return {};
-  if (isPassing(failure)) return { progress: cause("ProgressingWithRetry", failureMessage(failure, "")) };
+  const told = failed.filter(({ failure }) => failure.kind !== "conflict").map(shownAction);
+  const first = told.find(({ isStalled }) => isStalled) ?? told[0];
+  if (first === undefined) return {};
+  const because = cause(first.because.reason, told.map((one) => one.because.message).join(" "));
+  if (!first.isStalled) return { progress: because };
+  const gates = told.filter(({ isStalled }) => isStalled).map(({ type, because: own }) => want(type, "False", own));
+  return { wanted: [...judged.wanted, ...gates], stall: because };
+}
+
+function shownAction({ action, failure }: FailedAction): { readonly type: ConditionType; readonly because: Cause; readonly isStalled: boolean } {
   const { type, reason, remedy } = shownFailure(failure.code, gateOf(action));
-  const stall = cause(reason, failureMessage(failure, remedy));
-  return { wanted: [...judged.wanted, want(type, "False", stall)], stall };
+  if (isPassing(failure)) return { type, because: cause("ProgressingWithRetry", failureMessage(failure, "")), isStalled: false };
+  return { type, because: cause(reason, failureMessage(failure, remedy)), isStalled: true };
 }
 
 function gateOf({ kind }: Action): ConditionType {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { FailureCode, FailureKind } from "../../../src/base/failure.ts";
 import { failureMessage, isPassing, shownFailure } from "../../../src/operator/plan/failures.ts";
-import { planAfterFailure, plan } from "../../../src/operator/plan/plan.ts";
+import { planAfterFailures, plan } from "../../../src/operator/plan/plan.ts";
 import { conditionTexts, empty, settled, withSpec } from "./scenes.ts";
 
 type Row = { readonly kind: FailureKind; readonly code: FailureCode; readonly want: string; readonly because: string };
@@ -22,7 +22,7 @@ describe("a failed creation of a stream", () => {
   it.each(rows)("$code is shown as $want", ({ kind, code, want, because }) => {
     const observed = empty();
     const [action] = plan(observed).actions;
-    const { status } = planAfterFailure(observed, { action: action ?? expect.fail("an action"), failure: { kind, code, message: "create it" } });
+    const { status } = planAfterFailures(observed, [{ action: action ?? expect.fail("an action"), failure: { kind, code, message: "create it" } }]);
     const texts = conditionTexts(status);
     const reason = want.split(" ")[2] ?? "";
     expect(texts.filter((text) => text === want || text.startsWith("Stalled")), because).toEqual([want, `Stalled True ${reason}`]);
@@ -32,7 +32,7 @@ describe("a failed creation of a stream", () => {
   it("that may pass is shown as a retry, and closes nothing that was open", () => {
     const observed = withSpec(settled(), { topology: { streams: { terminals: { maxBytes: "30Gi" } } } });
     const [action] = plan(observed).actions;
-    const { status } = planAfterFailure(observed, { action: action ?? expect.fail("an action"), failure: { kind: "transient", code: "BROKER_TIMEOUT", message: "update it" } });
+    const { status } = planAfterFailures(observed, [{ action: action ?? expect.fail("an action"), failure: { kind: "transient", code: "BROKER_TIMEOUT", message: "update it" } }]);
     expect(conditionTexts(status)).toEqual(expect.arrayContaining(["Ready True Serving", "Reconciling True ProgressingWithRetry"]));
   });
 });
