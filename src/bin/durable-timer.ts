@@ -20,6 +20,8 @@ import { terminalSignals } from "./terminal-signals.ts";
 await main();
 
 async function main(): Promise<void> {
+  // A reader that has seen enough, such as head, is no error.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => { if (error.code !== "EPIPE") throw error; });
   const tools: CliTools = {
     version: packageVersion(),
     print: (line) => { process.stdout.write(`${line}\n`); },

@@ -32,7 +32,8 @@ export type TimersOptions = {
  */
 export async function connectTimers(options: TimersOptions): Promise<TimerClient> {
   const { servers, name, domain, auth, tls, replyPrefix } = options;
-  if (servers.length === 0) throw new Failure("invalid", "REQUEST_INVALID", "connect timers: servers must name at least one server");
+  // Callers without types may leave it out altogether.
+  if (!Array.isArray(servers) || servers.length === 0) throw new Failure("invalid", "REQUEST_INVALID", "connect timers: servers must name at least one server");
   const connection = openBroker(
     {
       servers,

@@ -28,7 +28,9 @@ export type LocalNotice =
   | ServerNotice
   | WorkerNotice
   | ResourceNotice
-  | { readonly kind: "leftover_stopped"; readonly role: string; readonly pid: number };
+  | { readonly kind: "leftover_stopped"; readonly role: string; readonly pid: number }
+  /** Another program has the port on which clients know the embedded server. */
+  | { readonly kind: "port_moved"; readonly from: number; readonly to: number };
 
 /** Which resource to run, and where. */
 export type LocalPlace = {
@@ -96,7 +98,9 @@ async function startLocked(options: LocalOptions, paths: StatePaths, release: ()
   const ledger = new ProcessLedger(paths.ledger);
   for (const { role, pid } of await ledger.stopLeftovers(clock, natsStopTimeoutMs)) onNotice({ kind: "leftover_stopped", role, pid });
   const clusterId = folderIdentity(paths, random);
+  const before = rememberedPorts(paths.server);
   const ports = await embeddedPorts(paths.server, random);
+  if (before !== undefined && before.client !== ports.client) onNotice({ kind: "port_moved", from: before.client, to: ports.client });
   const resource = openResource(options, { paths, ports, canWrite: true, onAccepted: () => { servers.follow(resource.spec); } });
   const servers = new ServerKeeper({ ...options, environment: options.worker.environment, paths, ledger, ports });
   resource.refresh();

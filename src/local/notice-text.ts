@@ -25,6 +25,8 @@ export function noticeLines(notice: LocalNotice): readonly string[] {
       return [`worker ${notice.slot}: stopped`];
     case "leftover_stopped":
       return [`${notice.role}: ended, left behind by an earlier run (pid ${String(notice.pid)})`];
+    case "port_moved":
+      return [`nats-server: port ${String(notice.from)} is taken by another program; from now on clients must use ${String(notice.to)}`];
     case "condition_turned":
       return [conditionLine(notice.condition)];
     case "event":

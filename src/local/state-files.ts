@@ -30,13 +30,13 @@ export function writeJsonFile(path: string, value: unknown): void {
   renameSync(aside, path);
 }
 
-/** The text of a file, or undefined when there is none. Other errors are thrown as they are. */
+/** The text of a file, or undefined when there is none. Throws a Failure for what is there and cannot be read, such as a folder. */
 export function readTextFile(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
     if (isMissing(error)) return undefined;
-    throw error;
+    throw new Failure("invalid", "RESOURCE_INVALID", `read ${path}: it must be a file that may be read`, { cause: error });
   }
 }
 

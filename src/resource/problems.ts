@@ -32,7 +32,8 @@ function problemText(issue: z.core.$ZodIssue): string {
     case "invalid_value":
       return `must be one of ${issue.values.map(String).join(", ")}`;
     case "invalid_format":
-      return `must match ${issue.format === "regex" ? (issue.pattern ?? "its pattern") : issue.format}`;
+      // A schema that says in words what it wants says it better than its pattern.
+      return issue.message.startsWith("must ") ? issue.message : `must match ${issue.format === "regex" ? (issue.pattern ?? "its pattern") : issue.format}`;
     case "unrecognized_keys":
     case "invalid_union":
     case "invalid_key":

@@ -32,7 +32,7 @@ const suffixSource = "(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E|[eE][+-]?[0-9]{1,2})?
 const schemaPattern = new RegExp(`^[+-]?([0-9]+(\\.[0-9]*)?|\\.[0-9]+)${suffixSource}$`);
 
 /** Any quantity, kept as it was written: for what is handed on to Kubernetes. */
-export const quantity = z.union([z.int(), z.string().max(resourceBounds.quantityCharsMax).regex(schemaPattern)], {
+export const quantity = z.union([z.int(), z.string().max(resourceBounds.quantityCharsMax).regex(schemaPattern, notQuantity)], {
   error: notQuantity,
 });
 

@@ -45,7 +45,7 @@ const tls = z.object({
     .meta({ description: "Start TLS before the server's greeting; the server must be configured with handshake_first." }),
 });
 
-const server = z.string().min(1).max(bounds.serverCharsMax).regex(/^(nats|tls):\/\/[^\s/?#@]+$/);
+const server = z.string().min(1).max(bounds.serverCharsMax).regex(/^(nats|tls):\/\/[^\s/?#@]+$/, "must be nats:// or tls:// and a host, such as nats://localhost:4222, without credentials");
 
 const nats = z.object({
   servers: z

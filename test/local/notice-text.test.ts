@@ -22,6 +22,10 @@ const rows: readonly { readonly notice: LocalNotice; readonly lines: readonly st
   { notice: { kind: "event", event: { severity: "Normal", reason: "StreamCreated", message: "Created a stream." } }, lines: [] },
 ];
 
+it("warns of a server that had to move", () => {
+  expect(noticeLines({ kind: "port_moved", from: 4222, to: 5000 })).toEqual(["nats-server: port 4222 is taken by another program; from now on clients must use 5000"]);
+});
+
 describe("noticeLines", () => {
   it.each(rows)("says $lines", ({ notice, lines }) => {
     expect(noticeLines(notice)).toEqual(lines);

@@ -33,9 +33,9 @@ describe("state files", () => {
     expect(damaged(path, "x").message).toContain("restore it, or move the state folder away");
   });
 
-  it("throw what is no absence as it is", () => {
+  it("refuse what is there and is no file", () => {
     mkdirSync(join(folder, "dir.json"));
-    expect(() => readTextFile(join(folder, "dir.json"))).toThrow(expect.objectContaining({ code: "EISDIR" }));
+    expect(() => readTextFile(join(folder, "dir.json"))).toThrow(expect.objectContaining({ kind: "invalid", message: expect.stringContaining("must be a file") as string }) as Error);
     expect(isMissing(new Error("other"))).toBe(false);
   });
 

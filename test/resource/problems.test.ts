@@ -11,6 +11,7 @@ const rows = [
   { name: "long text", schema: z.object({ a: z.string().max(2) }), value: { a: "abc" }, want: "a must have at most 2 characters" },
   { name: "a word off the list", schema: z.object({ a: z.enum(["Open", "Closed"]) }), value: { a: "open" }, want: "a must be one of Open, Closed" },
   { name: "text of another form", schema: z.object({ a: z.string().regex(/^x+$/) }), value: { a: "y" }, want: "a must match /^x+$/" },
+  { name: "text of a form that is said in words", schema: z.object({ a: z.string().regex(/^x+$/, "must be all x") }), value: { a: "y" }, want: "a must be all x" },
   { name: "an item", schema: z.object({ a: z.array(z.boolean()) }), value: { a: [true, 1] }, want: "a[1] must be true or false" },
   { name: "the whole document", schema: z.object({}), value: null, want: "must be an object" },
   { name: "a check with words of its own", schema: z.object({ a: z.string().refine(() => false, { error: "must rhyme" }) }), value: { a: "b" }, want: "a must rhyme" },

@@ -105,7 +105,7 @@ describe("the start loop", () => {
 
   test("takes no more than it can hold in bytes while the broker is slow, and goes on afterwards", async () => {
     const { clock, broker, open, start } = setUp();
-    const { create } = broker.ports.snapshots;
+    const create = broker.ports.snapshots.create.bind(broker.ports.snapshots);
     const slow = Promise.withResolvers<undefined>();
     const ports = { ...broker.ports, snapshots: { ...broker.ports.snapshots, create: async (items: Parameters<typeof create>[0]) => { await slow.promise; return await create(items); } } };
     // A source that gives a little at a time, as one does whose buffer is bounded in bytes.
