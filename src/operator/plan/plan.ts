@@ -160,10 +160,9 @@ function judgeHeld(observed: Observed, broker: BrokerVerdict): Omit<Judged, "isP
   return {
     wanted: [...kept, ...broker.wanted, ...workers.wanted],
     actions: workers.actions,
-    ...firstCauses([keptCauses(status), workers]),
+    ...firstCauses([keptCauses(status), workers, broker]),
     restored: [],
     workers: workers.workers,
-    ...(broker.requeueAfterMs === undefined ? {} : { requeueAfterMs: broker.requeueAfterMs }),
   };
 }
 

@@ -6,6 +6,7 @@
  * 2. A rollout or a scale-up does not close the gate while workers go on working; it is shown as progress.
  * 3. Objects of the same name that belong to somebody else are shown and never taken.
  */
+import { lookAgainMs } from "../../base/limits.ts";
 import type { WantedCondition } from "../../resource/conditions.ts";
 import type { DurableTimerStatus } from "../../resource/durable-timer.ts";
 import type { Action } from "./action.ts";
@@ -113,7 +114,7 @@ function workersStatus({ resource }: Observed, facts: WorkersFacts, gate: Wanted
 function unreadable({ resource }: Observed, failure: Parameters<typeof isPassing>[0]): Verdict {
   if (isPassing(failure)) {
     const progress = cause("ProgressingWithRetry", failureMessage(failure, ""));
-    return { wanted: carriedOver(resource.status, ["WorkersReady"]), actions: [], progress };
+    return { wanted: carriedOver(resource.status, ["WorkersReady"]), actions: [], progress, requeueAfterMs: lookAgainMs };
   }
   const { reason, remedy } = shownFailure(failure.code, "WorkersReady");
   const stall = cause(reason, failureMessage(failure, remedy));
