@@ -9,6 +9,7 @@ import { brokerApiLevelMin, brokerLossGraceMs, brokerVersionMin, lookAgainMs, pa
 import type { DurationMs } from "../../base/units.ts";
 import type { WantedCondition } from "../../resource/conditions.ts";
 import type { DurableTimerSpec } from "../../resource/durable-timer.ts";
+import { workersShareIdentity } from "../../resource/secrets.ts";
 import { failureMessage, isPassing, shownFailure } from "./failures.ts";
 import type { BrokerFacts, BrokerObservation, ConnectionFact, FailureFact, Observed } from "./observed.ts";
 import { carriedOver, cause, want, wasTrue } from "./verdict.ts";
@@ -151,8 +152,7 @@ function judgeCredentials({ connection, resource }: Observed, failure?: FailureF
     if (isAboutThem) return want("CredentialsValid", "False", cause(reason, failureMessage(failure, remedy)));
     return want("CredentialsValid", "Unknown", cause("BrokerUnreachable"));
   }
-  const { nats, workers } = resource.spec;
-  if (nats.auth === undefined || workers.auth !== undefined) return want("CredentialsValid", "True", cause("CredentialsValid"));
+  if (!workersShareIdentity(resource.spec)) return want("CredentialsValid", "True", cause("CredentialsValid"));
   const note = "The workers use the operator's own credentials, which have more rights than they need. Set spec.workers.auth.";
   return want("CredentialsValid", "True", cause("WorkersShareCredentials", note));
 }

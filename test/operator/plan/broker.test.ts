@@ -121,6 +121,8 @@ describe("the broker", () => {
     },
     { name: "workers are corrected although the broker is away", scene: () => withWorkers(unreached(settled(), outage, 10_000), { drift: ["image"] }), actions: ["Update the workers (image)"], turns: ["Reconciling True WorkersProgressing"], requeueAfterMs: brokerLossGraceMs - 10_000, because: "a fix of credentials or image must still roll" },
     { name: "shared credentials are pointed out", scene: () => withSpec(settled(), { nats: { auth: { credentialsSecretRef: { name: "dt" } } } }), actions: [], turns: ["CredentialsValid True WorkersShareCredentials"], because: "workers need fewer rights than the operator" },
+    { name: "an empty auth of the workers shares credentials too", scene: () => withSpec(settled(), { nats: { auth: { credentialsSecretRef: { name: "dt" } } }, workers: { auth: {} } }), actions: [], turns: ["CredentialsValid True WorkersShareCredentials"], because: "it names no identity, so that they get the operator's" },
+    { name: "an empty auth shares nothing", scene: () => withSpec(settled(), { nats: { auth: {} } }), actions: [], turns: [], because: "there is no identity to share" },
     { name: "a small max_payload is accepted and told", scene: () => withFacts(settled(), { payloadBytesMax: 65_536 }), actions: [], turns: [], because: "it lowers our limit, which is not a fault" },
   ];
   it.each(rows)("$name", check);
