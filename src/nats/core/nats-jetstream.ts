@@ -59,7 +59,7 @@ export class NatsJetStream implements JetStream {
   listen(subject: string, listener: (message: { readonly subject: string; readonly body: Uint8Array }) => void): () => void {
     let leave: (() => void) | undefined;
     const forget = this.#link.onSession((session) => {
-      leave = session.subscribe(subject, ({ subject: actual, body }) => listener({ subject: actual, body }));
+      ({ leave } = session.subscribe(subject, ({ subject: actual, body }) => listener({ subject: actual, body })));
     });
     return () => {
       forget();

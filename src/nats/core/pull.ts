@@ -7,7 +7,8 @@
  * 3. When a session ends, or the consumer turns out to be another one, everything buffered is dropped: the broker
  *    delivers it again.
  * 4. Nothing is asked for before the first `take`.
- * 5. What waits in the buffer has its acknowledgement wait extended; while paused it is handed back instead.
+ * 5. What waits in the buffer has its acknowledgement wait extended. A pause hands it back, ends the request, and hands
+ *    back what is still on its way: others get it at once, not after the acknowledgement wait.
  */
 import { assert } from "../../base/assert.ts";
 import { utf8 } from "../../base/bytes.ts";
@@ -23,7 +24,7 @@ import type { Link } from "./link.ts";
 import { PullWindow } from "./pull-window.ts";
 import { deliveryInfo } from "./received.ts";
 import type { ReceivedMessage } from "./received.ts";
-import type { Session } from "./session.ts";
+import type { Session, SessionSubscription } from "./session.ts";
 import { consumerState } from "./stream-state.ts";
 
 /** Which consumer to pull from, and how far ahead. */
@@ -41,7 +42,8 @@ export class NatsPullSource implements PullSource {
   #forgetSessions: (() => void) | undefined;
   #session: Session | undefined;
   #inbox = "";
-  #leaveInbox: (() => void) | undefined;
+  #inboxSubscription: SessionSubscription | undefined;
+  #draining: Promise<void> = Promise.resolve();
   #failureCount = 0;
   #custody: Custody | undefined;
   #isRecovering = false;
@@ -74,21 +76,29 @@ export class NatsPullSource implements PullSource {
   }
 
   pause(): void {
+    if (this.#isPaused) return;
     this.#isPaused = true;
+    this.#draining = this.#inboxSubscription?.drain() ?? Promise.resolve();
+    this.#inboxSubscription = undefined;
+    this.#inbox = "";
+    this.#window.reset();
+    this.#handBack();
   }
 
   resume(): void {
+    if (!this.#isPaused || this.#closing.signal.aborted) return;
     this.#isPaused = false;
+    if (this.#session !== undefined) this.#renewInbox(this.#session);
     this.#topUp();
   }
 
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return;
+    this.pause();
     this.#closing.abort();
     this.#forgetSessions?.();
-    this.#leaveInbox?.();
-    this.#handBack();
     this.#takers.dismiss();
+    await this.#draining;
   }
 
   #takeNow(max: number): readonly NatsDelivered[] {
@@ -110,7 +120,7 @@ export class NatsPullSource implements PullSource {
     this.#session = session;
     session.ended.addEventListener("abort", () => this.#drop(), { once: true });
     this.#failureCount = 0;
-    this.#renewInbox(session);
+    if (!this.#isPaused) this.#renewInbox(session);
     inBackground(this.#recover(session));
   }
 
@@ -118,7 +128,7 @@ export class NatsPullSource implements PullSource {
     this.#session = undefined;
     this.#custody = undefined;
     this.#window.reset();
-    this.#leaveInbox = undefined;
+    this.#inboxSubscription = undefined;
     this.#isRecovering = false;
     this.#buffer = [];
     this.#bufferBytes = 0;
@@ -126,10 +136,21 @@ export class NatsPullSource implements PullSource {
 
   /** A request that was given up may still be served: what comes for it must not count for the next one. */
   #renewInbox(session: Session): void {
-    this.#leaveInbox?.();
+    this.#inboxSubscription?.leave();
     this.#window.reset();
-    this.#inbox = session.newInbox();
-    this.#leaveInbox = session.subscribe(`${this.#inbox}.*`, (received) => this.#onMessage(session, received));
+    const inbox = session.newInbox();
+    this.#inbox = inbox;
+    this.#inboxSubscription = session.subscribe(`${inbox}.*`, (received) => {
+      if (this.#inbox === inbox) this.#onMessage(session, received);
+      else this.#onLate(session, received);
+    });
+  }
+
+  /** What was on its way when a pause ended its request would otherwise wait for the end of its acknowledgement wait. */
+  #onLate(session: Session, received: ReceivedMessage): void {
+    const info = deliveryInfo(received.reply);
+    if (info === undefined || this.#custody === undefined) return;
+    new NatsDelivered({ session, custody: this.#custody, received, info, clock: this.#link.clock }).settle({ kind: "nak", delayMs: 0 as DurationMs });
   }
 
   /** Finds out whether the consumer is there and still the same, until it is known; only then is anything asked of it. */
@@ -225,8 +246,7 @@ export class NatsPullSource implements PullSource {
       await this.#link.clock.sleep(pullHeartbeatMs, this.#closing.signal);
       const nowMs = this.#link.clock.monotonicMs();
       if (this.#session !== undefined) await this.#look(this.#session, nowMs);
-      if (this.#isPaused) this.#handBack();
-      else this.#extendWaits(nowMs);
+      this.#extendWaits(nowMs);
       this.#topUp();
     }
   }

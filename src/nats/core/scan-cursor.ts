@@ -67,7 +67,7 @@ export class Cursor {
     this.#parts = parts;
     this.#pending = parts.pending;
     this.#inbox = parts.session.newInbox();
-    this.#leave = parts.session.subscribe(this.#inbox, (received) => this.#onMessage?.(received));
+    this.#leave = parts.session.subscribe(this.#inbox, (received) => this.#onMessage?.(received)).leave;
   }
 
   /** True when nothing under the filter lies behind what was read. */

@@ -38,6 +38,9 @@ export type Request = {
 
 type Awaited = Pick<Request, "subject" | "attempt" | "onReply"> & { readonly deadlineMs: MonotonicMs };
 
+/** Two ends of a subscription: `leave` hears nothing more at once, `drain` still hears what the broker sent before it knew. */
+export type SessionSubscription = { readonly leave: () => void; readonly drain: () => Promise<void> };
+
 /** What a session is made of. */
 export type SessionParts = {
   readonly connection: NatsConnection;
@@ -113,8 +116,8 @@ export class Session {
     return true;
   }
 
-  /** A subscription for the rest of the session; the returned function ends it earlier. */
-  subscribe(subject: string, onMessage: (message: ReceivedMessage) => void): () => void {
+  /** A subscription for the rest of the session, unless it is ended earlier. */
+  subscribe(subject: string, onMessage: (message: ReceivedMessage) => void): SessionSubscription {
     const subscription = this.#connection.subscribe(subject, {
       callback: (error: Error | null, message: Msg) => {
         if (error === null && !this.ended.aborted) onMessage(receivedMessage(message));
@@ -123,8 +126,14 @@ export class Session {
     const leave = (): void => {
       if (this.#leave.delete(leave)) subscription.unsubscribe();
     };
+    const drain = async (): Promise<void> => {
+      if (!this.#leave.has(leave) || this.#connection.isClosed()) return;
+      // It fails only with its connection, which ends everything.
+      await subscription.drain().catch(() => undefined);
+      this.#leave.delete(leave);
+    };
     this.#leave.add(leave);
-    return leave;
+    return { leave, drain };
   }
 
   /** A new inbox for replies that `subscribe` is to see. */

@@ -95,6 +95,49 @@ describe("a standing pull", () => {
     expect((await takeExactly(other, 2, 10_000)).map(({ message: { subject } }) => subject).sort()).toEqual([`${stream}.b`, `${stream}.c`]);
   });
 
+  test("ends its request when it is paused: what comes afterwards goes to others at once", { timeout: 60_000 }, async () => {
+    const { stream, open } = await queue();
+    const [paused, other] = [open(50), open(50)];
+    expect(await paused.take({ max: 1, expiresMs: ms(300), signal: never })).toEqual([]);
+    paused.pause();
+    await connection.jetStream.publish(Array.from({ length: 20 }, (_, index) => message(`${stream}.${String(index)}`)));
+    const taken = await takeExactly(other, 20, 10_000);
+    expect(taken.map(({ deliveryCount }) => deliveryCount)).toEqual(taken.map(() => 1));
+    for (const delivered of taken) delivered.settle({ kind: "ack" });
+    paused.resume();
+    await connection.jetStream.publish([message(`${stream}.again`)]);
+    await other.close();
+    expect((await takeExactly(paused, 1, 10_000)).map(({ message: { subject } }) => subject)).toEqual([`${stream}.again`]);
+  });
+
+  test("loses nothing that is on its way when it is closed", { timeout: 60_000 }, async () => {
+    // Longer than the test: what is not handed back does not come in time.
+    const { stream, open } = await queue({ ack_wait: 120_000_000_000, max_ack_pending: 20_000 });
+    const count = 6_000;
+    const filling = (async () => {
+      for (let from = 0; from < count; from += 200) await connection.jetStream.publish(Array.from({ length: 200 }, (_, index) => message(`${stream}.${String(from + index)}`)));
+    })();
+    const seen = new Set<number>();
+    const take = async (source: PullSource): Promise<void> => {
+      for (const delivered of await source.take({ max: 50, expiresMs: ms(500), signal: never })) {
+        seen.add(delivered.message.sequence);
+        delivered.settle({ kind: "ack" });
+      }
+    };
+    for (let round = 0; round < 20; round += 1) {
+      const source = open(1_000);
+      await take(source);
+      await source.close();
+    }
+    await filling;
+    const last = open(1_000);
+    await eventually("every message", async () => {
+      await take(last);
+      return seen.size === count;
+    }, 30_000);
+    expect(must(await connection.jetStream.consumerState(stream, consumerConfig.durable_name)).ackPending).toBe(0);
+  });
+
   test("does not settle with a consumer made anew what another one of its name delivered", { timeout: 60_000 }, async () => {
     const { stream, open } = await queue();
     const recreate = async (): Promise<void> => {
