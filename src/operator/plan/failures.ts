@@ -34,7 +34,8 @@ const unreachable: Shown = {
 const byCode: Readonly<Partial<Record<FailureCode, Shown>>> = {
   BROKER_UNREACHABLE: unreachable,
   BROKER_TIMEOUT: unreachable,
-  BROKER_NO_RESPONDERS: unreachable,
+  // A server that is reached and does not answer for JetStream has it off, or its cluster has no leader now.
+  BROKER_NO_RESPONDERS: { type: "BrokerCompatible", reason: "JetStreamDisabled", remedy: "Enable JetStream on the servers; in a cluster, make sure that a majority of them runs." },
   BROKER_CLOSED: unreachable,
   BROKER_OVERLOADED: unreachable,
   BROKER_AUTH: {
