@@ -10,6 +10,7 @@ import type { Random } from "../base/random.ts";
 import type { DurationMs } from "../base/units.ts";
 import { ownOwnerId } from "./plan/claims.ts";
 import type { ConnectionFact, FailureFact, Observed, ObservedResource } from "./plan/observed.ts";
+import { unreadFailure } from "./plan/topology.ts";
 import type { BrokerSession, ClusterPort, ResolvedConnection } from "./ports.ts";
 import type { BrokerSessions } from "./sessions.ts";
 
@@ -30,10 +31,12 @@ export async function gather(tools: GatherTools, resource: ObservedResource, sig
   const clusterId = cluster.clusterId();
   const { key, uid, spec } = resource;
   const connection = await cluster.resolveConnection(resource);
-  const failedForMs = sessions.failedForMs(key, connection.kind === "failed" ? clock.monotonicMs() : undefined);
+  const failedForMs = sessions.failedForMs(key, "connection", connection.kind === "failed" ? clock.monotonicMs() : undefined);
   const session = sessionFor(sessions, resource, connection);
   const desired = { key, uid, spec, ownerId: ownOwnerId({ clusterId, resource }) };
   const [broker, workers] = await Promise.all([session?.observe(signal), cluster.readWorkers(desired)]);
+  const isUnread = broker?.kind === "reached" && unreadFailure(broker) !== undefined;
+  const unreadForMs = sessions.failedForMs(key, "topology", isUnread ? clock.monotonicMs() : undefined);
   const observed: Observed = {
     nowMs: clock.nowMs(),
     freshIncarnation: random.token(incarnationCharCount),
@@ -41,6 +44,7 @@ export async function gather(tools: GatherTools, resource: ObservedResource, sig
     resource,
     connection: connectionFact(connection, failedForMs),
     ...(broker === undefined ? {} : { broker }),
+    ...(isUnread ? { unreadForMs } : {}),
     workers,
   };
   return { observed, ...(session === undefined ? {} : { session }) };

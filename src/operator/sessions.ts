@@ -11,12 +11,16 @@ import type { BrokerConnectionOptions, BrokerPort, BrokerSession } from "./ports
 
 type Opened = { readonly fingerprint: string; readonly session: BrokerSession; readonly stopListening: () => void };
 
+const looks = ["connection", "topology"] as const;
+/** What can fail for a while: what a session is made of, and what it shows. */
+type Look = (typeof looks)[number];
+
 /** Sessions of all resources of one operator. */
 export class BrokerSessions {
   readonly #broker: BrokerPort;
   readonly #onChange: (key: ResourceKey) => void;
   readonly #opened = new Map<string, Opened>();
-  /** Since when it could not be read what a session is made of. */
+  /** By look and resource. */
   readonly #failingSinceMs = new Map<string, MonotonicMs>();
   readonly #closing = new Set<Promise<void>>();
 
@@ -47,20 +51,21 @@ export class BrokerSessions {
     return this.#opened.get(keyText(key))?.session;
   }
 
-  /** How long its connection has been failing to be read, one look after the other; `failedAtMs` is absent when it did not fail. */
-  failedForMs(key: ResourceKey, failedAtMs: MonotonicMs | undefined): DurationMs {
+  /** How long a look has been failing, one time after the other; `failedAtMs` is absent when it did not fail. */
+  failedForMs(key: ResourceKey, look: Look, failedAtMs: MonotonicMs | undefined): DurationMs {
+    const text = `${look} ${keyText(key)}`;
     if (failedAtMs === undefined) {
-      this.#failingSinceMs.delete(keyText(key));
+      this.#failingSinceMs.delete(text);
       return 0 as DurationMs;
     }
-    const sinceMs = this.#failingSinceMs.get(keyText(key)) ?? failedAtMs;
-    this.#failingSinceMs.set(keyText(key), sinceMs);
+    const sinceMs = this.#failingSinceMs.get(text) ?? failedAtMs;
+    this.#failingSinceMs.set(text, sinceMs);
     return (failedAtMs - sinceMs) as DurationMs;
   }
 
   /** Ends the session of `key`. Idempotent. */
   close(key: ResourceKey): void {
-    this.#failingSinceMs.delete(keyText(key));
+    for (const look of looks) this.#failingSinceMs.delete(`${look} ${keyText(key)}`);
     const present = this.#opened.get(keyText(key));
     if (present === undefined) return;
     this.#opened.delete(keyText(key));

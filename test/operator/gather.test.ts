@@ -63,6 +63,22 @@ describe("gather", () => {
     expect(await failedForMs()).toBe(0);
   });
 
+  it("tells for how long a broker that answers has not told everything", async () => {
+    const bench = new Bench();
+    const first = (await gathered(bench)).observed;
+    const session = bench.broker.sessions[0] ?? expect.fail("a session");
+    const whole = await session.observe();
+    if (whole.kind !== "reached") expect.fail("a reached broker");
+    const failure = { kind: "transient", code: "BROKER_TIMEOUT", message: "look at it" } as const;
+    session.observe = () => Promise.resolve({ ...whole, ownerKey: { kind: "failed", failure } });
+    const second = (await gathered(bench)).observed;
+    await bench.clock.advance(7_000);
+    const third = (await gathered(bench)).observed;
+    session.observe = () => Promise.resolve(whole);
+    const last = (await gathered(bench)).observed;
+    expect([first, second, third, last].map(({ unreadForMs }) => unreadForMs)).toEqual([undefined, 0, 7_000, undefined]);
+  });
+
   it("brings a fresh mark for each pass", async () => {
     const bench = new Bench();
     const random = seededRandom(2);

@@ -108,7 +108,8 @@ function worstStream(streams: readonly Use[], had: string | undefined): Use | un
   return worst !== undefined && last !== undefined && worst.percent < last.percent + percentStep ? last : worst;
 }
 
-function judgeReplicas(broker: ReachedBroker): WantedCondition {
+/** Whether every replica that was told of is well. */
+export function judgeReplicas(broker: ReachedBroker): WantedCondition {
   const streams = Object.values(broker.streams).flatMap((looked) => (looked.kind === "found" ? [looked.value] : []));
   const silent = Object.values(broker.streams).some((looked) => looked.kind === "failed");
   const unhealthy = streams.filter((stream) => replicaFault(stream) !== undefined);

@@ -167,5 +167,7 @@ export type Observed = {
   readonly connection: ConnectionFact;
   /** Absent when there is no connection to observe through. */
   readonly broker?: BrokerObservation;
+  /** For how long the broker has been answering without telling everything; absent while it tells everything. */
+  readonly unreadForMs?: DurationMs;
   readonly workers: Looked<WorkersFacts>;
 };

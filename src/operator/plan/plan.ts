@@ -15,14 +15,14 @@ import { findCondition } from "../../resource/conditions.ts";
 import type { Action } from "./action.ts";
 import { judgeBroker } from "./broker.ts";
 import type { BrokerVerdict, ReachedBroker } from "./broker.ts";
-import { judgeCapacity } from "./capacity.ts";
+import { judgeCapacity, judgeReplicas } from "./capacity.ts";
 import { failureMessage, isPassing, shownFailure } from "./failures.ts";
 import type { FailureFact, Observed } from "./observed.ts";
 import { judgeResume, judgeStartPause } from "./pauses.ts";
 import { brokerStatus, nextStatus } from "./status.ts";
 import type { StatusParts } from "./status.ts";
 import { timerCounts } from "./timer-counts.ts";
-import { judgeTopology } from "./topology.ts";
+import { isHeldUnread, judgeTopology } from "./topology.ts";
 import type { TopologyVerdict } from "./topology.ts";
 import { restoredEvents, transitionEvents } from "./transitions.ts";
 import type { PlannedEvent } from "./transitions.ts";
@@ -135,7 +135,10 @@ type Delivery = {
 function judgeDelivery(observed: Observed, at: { readonly broker: ReachedBroker; readonly topology: TopologyVerdict; readonly before: readonly WantedCondition[] }): Delivery {
   const { status } = observed.resource;
   if (at.topology.standing === "unread") {
-    return { wanted: carriedOver(status, ["ResumeOpen", "AdmissionOpen", "CapacityOK", "ReplicasHealthy"]), stops: [], openings: [], parts: {} };
+    const kept = carriedOver(status, ["ReplicasHealthy", "ResumeOpen", "AdmissionOpen", "CapacityOK"]);
+    const replicas = judgeReplicas(at.broker);
+    const isKept = replicas.status === "Unknown" && isHeldUnread(observed);
+    return { wanted: isKept ? kept : [...kept.slice(1), replicas], stops: [], openings: [], parts: {} };
   }
   if (at.topology.standing === "foreign") {
     return { wanted: [want("ResumeOpen", "False", cause("WaitingForTopology"))], stops: [], openings: [], parts: {} };

@@ -6,7 +6,8 @@
  * 3. Nothing is deleted or made anew to change it (I14). What a server cannot change in place is reported.
  * 4. The gate is open when a look at the broker found everything in place; having sent a write proves nothing.
  */
-import { lookAgainMs } from "../../base/limits.ts";
+import { brokerLossGraceMs, lookAgainMs } from "../../base/limits.ts";
+import type { DurationMs } from "../../base/units.ts";
 import { creationOrder, desiredTopology } from "../../topology/desired.ts";
 import type { StreamSpec, Topology } from "../../topology/layout.ts";
 import type { Action } from "./action.ts";
@@ -38,7 +39,7 @@ export type TopologyVerdict = Verdict & {
 export function judgeTopology(observed: Observed, broker: ReachedBroker): TopologyVerdict {
   const { status } = observed.resource;
   const kept = { entries: status?.topology?.streams ?? [], incidents: status?.incidents ?? [], restored: [] };
-  const unread = firstFailure(broker);
+  const unread = unreadFailure(broker);
   if (unread !== undefined) return { ...kept, standing: "unread", ...unreadable(observed, unread) };
   const claims = judgeClaims(observed, broker);
   if (claims.kind === "refused") return { ...kept, standing: "foreign", ...stalled(claims.stall) };
@@ -118,7 +119,7 @@ function immutableStall(compared: readonly Compared[]): Cause | undefined {
 }
 
 /** A stream or consumer that could not be looked at; a question that was denied comes before one without an answer. */
-function firstFailure(broker: ReachedBroker): FailureFact | undefined {
+export function unreadFailure(broker: ReachedBroker): FailureFact | undefined {
   const looks: readonly Looked<unknown>[] = [...Object.values(broker.streams), ...Object.values(broker.consumers), broker.ownerKey, broker.stateRecord];
   const failures = looks.flatMap((looked) => (looked.kind === "failed" ? [looked.failure] : []));
   return failures.find((failure) => !isPassing(failure)) ?? failures[0];
@@ -127,11 +128,18 @@ function firstFailure(broker: ReachedBroker): FailureFact | undefined {
 /** Without the whole picture nothing is created: what did not answer may well be there. */
 function unreadable(observed: Observed, failure: FailureFact): Verdict {
   if (isPassing(failure)) {
-    const progress = cause("ProgressingWithRetry", failureMessage(failure, ""));
-    return { wanted: carriedOver(observed.resource.status, ["TopologyReady", "InSync"]), actions: [], progress, requeueAfterMs: lookAgainMs };
+    const text = failureMessage(failure, "");
+    const rest = { actions: [], progress: cause("ProgressingWithRetry", text), requeueAfterMs: lookAgainMs };
+    if (isHeldUnread(observed)) return { wanted: carriedOver(observed.resource.status, ["TopologyReady", "InSync"]), ...rest };
+    return { wanted: [want("TopologyReady", "Unknown", cause("NotObserved", text)), want("InSync", "Unknown", cause("NotObserved"))], ...rest };
   }
   const { reason, remedy } = shownFailure(failure.code, "TopologyReady");
   return stalled(cause(reason, failureMessage(failure, remedy)));
+}
+
+/** True while what was not told this time still stands as it was. */
+export function isHeldUnread({ unreadForMs = 0 as DurationMs }: Observed): boolean {
+  return unreadForMs < brokerLossGraceMs;
 }
 
 function stalled(stall: Cause): Verdict {

@@ -1,8 +1,12 @@
 import { describe, expect, it } from "vitest";
+import { brokerLossGraceMs, lookAgainMs } from "../../../src/base/limits.ts";
+import type { DurationMs } from "../../../src/base/units.ts";
 import { judgeTopology } from "../../../src/operator/plan/topology.ts";
 import type { TopologyVerdict } from "../../../src/operator/plan/topology.ts";
 import type { Observed } from "../../../src/operator/plan/observed.ts";
-import { actionTexts, empty, settled, stamp, withBroker, withConsumer, withData, withMetadata, withStream } from "./scenes.ts";
+import { plan } from "../../../src/operator/plan/plan.ts";
+import { actionTexts, check, empty, settled, stamp, withBroker, withConsumer, withData, withMetadata, withStream } from "./scenes.ts";
+import type { Row } from "./scenes.ts";
 
 function judged(observed: Observed): TopologyVerdict {
   return judgeTopology(observed, observed.broker?.kind === "reached" ? observed.broker : expect.fail("a reached broker"));
@@ -40,5 +44,32 @@ describe("judgeTopology", () => {
       },
     }));
     expect(judged(scene).stall?.reason).toBe("PermissionDenied");
+  });
+});
+
+describe("a stream that does not answer", () => {
+  const failed = { kind: "failed", failure: { kind: "transient", code: "BROKER_TIMEOUT", message: "look at DURABLE_TIMER_TERMINALS" } } as const;
+  const silentFor = (unreadForMs: number, scene = settled({ topology: { replicas: 3 } })): Observed => ({
+    ...withBroker(scene, (broker) => ({ ...broker, streams: { ...broker.streams, terminals: failed } })),
+    unreadForMs: unreadForMs as DurationMs,
+  });
+  const offline = (): Observed => withStream(settled({ topology: { replicas: 3 } }), "state", (stream) => ({ ...stream, replicas: stream.replicas.map((replica) => ({ ...replica, isOffline: true })) }));
+  const retry = "Reconciling True ProgressingWithRetry";
+  const rows: readonly Row[] = [
+    { name: "flips nothing within the grace", scene: () => silentFor(brokerLossGraceMs - 1), actions: [], turns: [retry], requeueAfterMs: lookAgainMs, because: "leaders are elected within seconds" },
+    {
+      name: "is not known to be well after the grace",
+      scene: () => silentFor(brokerLossGraceMs),
+      actions: [],
+      turns: ["Ready Unknown NotObserved", "TopologyReady Unknown NotObserved", retry, "ReplicasHealthy Unknown NotObserved", "InSync Unknown NotObserved"],
+      requeueAfterMs: lookAgainMs,
+      because: "a quorum that is lost may never come back by itself",
+    },
+    { name: "hides no replica that is seen to be offline", scene: () => silentFor(0, offline()), actions: [], turns: [retry, "ReplicasHealthy False ReplicaOffline"], requeueAfterMs: lookAgainMs, because: "the other streams told it" },
+  ];
+  it.each(rows)("$name", check);
+
+  it("is named by what is Unknown for its sake", () => {
+    expect(plan(silentFor(brokerLossGraceMs)).status.conditions?.find(({ type }) => type === "Ready")?.message).toBe("look at DURABLE_TIMER_TERMINALS.");
   });
 });
