@@ -93,18 +93,29 @@ export class TestBed {
     return `S${String(this.#streamCount)}_${Math.random().toString(36).slice(2, 8)}`;
   }
 
+  /** Stores what a test needs to be there; a replicated stream may be without a leader for a moment, and then surely stores nothing. */
   async store(messages: readonly OutgoingMessage[]): Promise<readonly number[]> {
-    const outcomes = await this.jetStream.publish(messages);
-    return outcomes.map((outcome) => {
-      if (outcome.kind !== "stored") throw new Error(`a message was not stored: ${outcome.kind}`);
-      return outcome.sequence;
-    });
+    for (let attempt = 1; ; attempt += 1) {
+      const outcomes = await this.jetStream.publish(messages);
+      const isLeaderless = outcomes.every((outcome) => outcome.kind === "refused" && outcome.failure.kind === "transient");
+      if (isLeaderless && attempt < storeAttemptsMax) {
+        await new Promise((resolve) => setTimeout(resolve, storePauseMs));
+        continue;
+      }
+      return outcomes.map((outcome) => {
+        if (outcome.kind !== "stored") throw new Error(`a message was not stored: ${outcome.kind}`);
+        return outcome.sequence;
+      });
+    }
   }
 
   async state(stream: string): Promise<StreamState> {
     return must(await this.jetStream.streamState(stream));
   }
 }
+
+const storeAttemptsMax = 50;
+const storePauseMs = 100;
 
 export const consumerConfig = { durable_name: "C", ack_policy: "explicit", ack_wait: 30_000_000_000, max_deliver: -1, deliver_policy: "all" } as const;
 

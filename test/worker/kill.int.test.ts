@@ -19,7 +19,7 @@ test("2,000 timers whose workers are killed every second are all resumed, none e
   }, 150_000);
   killing.abort();
   const killCount = await killer;
-  expect(killCount).toBeGreaterThanOrEqual(5);
+  expect(killCount).toBeGreaterThanOrEqual(3);
   expect(resumed.filter(({ storedAtMs, dueAtMs }) => storedAtMs < dueAtMs)).toEqual([]);
   expect(new Set(resumed.map(identity)).size).toBe(timerCount);
   expect(await world.records()).toHaveLength(timerCount);
