@@ -114,9 +114,10 @@ function deploymentOf(objects: readonly Manifest[]): Selecting {
 }
 
 /** The variables of the operator's container, as its program reads them. */
+/** What the chart sets, and what Kubernetes tells every pod besides. */
 async function environmentOf(values: Values): Promise<Readonly<Record<string, string | undefined>>> {
   const [container] = deploymentOf(await rendered(values)).template.spec.containers;
-  return Object.fromEntries((container?.env ?? []).map(({ name, value }) => [name, value]));
+  return { KUBERNETES_SERVICE_HOST: "10.0.0.1", ...Object.fromEntries((container?.env ?? []).map(({ name, value }) => [name, value])) };
 }
 
 function rulesOf(objects: readonly Manifest[], name: string): readonly PolicyRule[] {
