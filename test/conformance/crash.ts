@@ -48,7 +48,7 @@ export function describeCrash(bed: TestBed): void {
       const outcomes = await publishing;
       expect(outcomes).toHaveLength(flood.length);
       const storedCount = outcomes.filter(({ kind }) => kind === "stored").length;
-      // "Stored" before a crash is kept where every message is synchronised; these servers run so.
+      // These servers are killed, and the machine goes on: what was written is there, on disk or on its way.
       await eventually("the stream is back", async () => (await bed.jetStream.streamState(stream)).kind === "told", 30_000);
       expect((await bed.state(stream)).messages).toBeGreaterThanOrEqual(storedCount);
     });
