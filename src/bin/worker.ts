@@ -1,7 +1,7 @@
 /** The worker program: reads its configuration from one environment variable, runs until it is told to stop. */
 import { hostname } from "node:os";
 import { describeFailure } from "../base/failure.ts";
-import { brokerLossGraceMs } from "../base/limits.ts";
+import { brokerLossGraceMs, wakesHeldMax } from "../base/limits.ts";
 import type { DurationMs } from "../base/units.ts";
 import { openBroker } from "../nats/core/connection.ts";
 import { openWorkerPorts } from "../nats/worker-ports.ts";
@@ -45,8 +45,9 @@ async function run({ config, workerId, log, stop, hurry }: Run): Promise<void> {
   const metrics = workerMetrics(registry);
   const clock = systemClock;
   const broker = openBroker({ ...config.nats, name: `durable-timer-worker ${workerId}` }, { clock, random: systemRandom });
-  const ports = openWorkerPorts(broker, { clock, lookahead: config.lookahead, rules: topologyRules });
-  const worker = new Worker({ ports, settings: { ...config, workerId }, clock, random: systemRandom, sha256: systemSha256, log, metrics });
+  const lookahead = Math.min(config.lookahead, wakesHeldMax);
+  const ports = openWorkerPorts(broker, { clock, lookahead, rules: topologyRules });
+  const worker = new Worker({ ports, settings: { ...config, lookahead, workerId }, clock, random: systemRandom, sha256: systemSha256, log, metrics });
   const health = await openHealth({
     port: config.healthPort, ...(process.env["DURABLE_TIMER_HEALTH_HOST"] === undefined ? {} : { host: process.env["DURABLE_TIMER_HEALTH_HOST"] }),
     live: () => worker.stalled().map((name) => `the ${name} loop has stopped going round`),

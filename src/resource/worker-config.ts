@@ -9,7 +9,6 @@
  */
 import { z } from "zod";
 import { unreachable } from "../base/assert.ts";
-import { wakesHeldMax } from "../base/limits.ts";
 import type { DurationMs } from "../base/units.ts";
 import { resourceBounds as bounds } from "./bounds.ts";
 import type { DeepReadonly, DurableTimerSpec } from "./durable-timer.ts";
@@ -64,7 +63,8 @@ export function workerConfigOf(spec: DurableTimerSpec, folders: SecretFolders): 
     },
     admission: { closePercent: spec.admission.closePercent, reopenPercent: spec.admission.reopenPercent },
     sweep: { intervalMs: seconds(sweep.intervalSeconds), graceMs: seconds(sweep.graceSeconds) },
-    lookahead: Math.min(workers.maxAckPending, wakesHeldMax),
+    // As the spec has it: a bound of ours in it would roll every worker whenever a release changes the bound.
+    lookahead: workers.maxAckPending,
     shutdownGraceMs: seconds(workers.terminationGracePeriodSeconds - exitSeconds),
     healthPort,
   };

@@ -47,8 +47,8 @@ describe("workerConfigOf", () => {
     expect(workerConfigText(workerConfigOf(closed, folders))).toBe(workerConfigText(workerConfigOf(spec({}), folders)));
   });
 
-  it("bounds what one worker holds, however much all may hold together", () => {
-    expect(workerConfigOf(spec({ workers: { maxAckPending: 100_000 } }), folders).lookahead).toBe(2_000);
+  it("hands on how much all may hold together as it is: the worker knows its own bound, and a release that changes it rolls nobody", () => {
+    expect(workerConfigOf(spec({ workers: { maxAckPending: 100_000 } }), folders).lookahead).toBe(100_000);
   });
 });
 
