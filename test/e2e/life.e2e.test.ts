@@ -5,7 +5,7 @@
  * operator, the workers and a flow's owner do here, they do with those.
  */
 import { randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
@@ -30,6 +30,7 @@ const unique = randomBytes(3).toString("hex");
 const namespace = `payments-${unique}`;
 const operatorNamespace = `timers-${unique}`;
 const on = new Installation({ kubeconfigPath: node.kubeconfigPath, operatorNamespace, namespace });
+const { version } = JSON.parse(readFileSync(join(repositoryDir, "package.json"), "utf8")) as { readonly version: string };
 const passwords = { operator: randomBytes(9).toString("hex"), worker: randomBytes(9).toString("hex"), app: randomBytes(9).toString("hex") };
 
 let servers: NatsServers;
@@ -88,13 +89,15 @@ async function workerUids(): Promise<readonly string[]> {
 }
 
 beforeAll(async () => {
-  const account = await readFile(join(repositoryDir, "docs/examples/nats-account.conf"), "utf8");
+  const account = readFileSync(join(repositoryDir, "docs/examples/nats-account.conf"), "utf8");
   const variables = Object.entries(passwords).map(([user, password]) => `${user.toUpperCase()}_PASSWORD: "${password}"`);
   servers = await startServers({ host: node.hostAddress, config: [...variables, account].join("\n") });
   [server] = servers.servers as [NatsServer];
   await node.loadImage(await buildProductImage());
-  await node.runTool("kubectl", ["create", "namespace", namespace]);
-  await node.runTool("kubectl", ["label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted"]);
+  for (const name of [namespace, operatorNamespace]) {
+    await node.runTool("kubectl", ["create", "namespace", name]);
+    await node.runTool("kubectl", ["label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted"]);
+  }
   await secret("operator");
   await secret("worker");
 });
@@ -112,6 +115,11 @@ describe("installing", () => {
     await on.installOperator({ replicas: 2 });
     const { items } = await on.get<{ readonly items: readonly PodObject[] }>("pods", "--namespace", operatorNamespace);
     expect(items).toHaveLength(2);
+  });
+
+  it("brings an image that holds the command line too", async () => {
+    const said = await on.kubectl("exec", "--namespace", operatorNamespace, "deployment/durable-timer-operator", "--", "node", "durable-timer", "version");
+    expect(said).toBe(`durable-timer ${version}`);
   });
 
   it("explains the resource", async () => {
@@ -140,7 +148,10 @@ describe("starting while NATS is away", () => {
     expect(await on.kubectl("get", "deployments", "--output", "name")).toBe("");
   });
 
-  it("goes on by itself once NATS is there", async () => {
+  it("goes on by itself once NATS is there, also when it goes away again in the middle", async () => {
+    await server.start();
+    await on.untilCondition("orders", { type: "TopologyReady", status: "True" }, 60_000);
+    await server.kill();
     await server.start();
     await on.untilCondition("orders", { type: "Ready", status: "True" }, 120_000);
     expect(await on.workerPods("orders")).toHaveLength(2);
