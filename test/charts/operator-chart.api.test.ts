@@ -114,7 +114,6 @@ function deploymentOf(objects: readonly Manifest[]): Selecting {
 }
 
 /** The variables of the operator's container as its program reads them, with the one by which Kubernetes lets every pod know that it is one. */
-/** What the chart sets, and what Kubernetes tells every pod besides. */
 async function environmentOf(values: Values): Promise<Readonly<Record<string, string | undefined>>> {
   const [container] = deploymentOf(await rendered(values)).template.spec.containers;
   return { KUBERNETES_SERVICE_HOST: "10.0.0.1", ...Object.fromEntries((container?.env ?? []).map(({ name, value }) => [name, value])) };
