@@ -15,7 +15,6 @@ import { utf8 } from "../../base/bytes.ts";
 import { ackExtendIntervalMs, messageOverheadBytesMax, pullBackoffMsMax, pullBackoffMsMin, pullBufferBytesMax, pullExpiresMs, pullHeartbeatMs } from "../../base/limits.ts";
 import type { DurationMs, MonotonicMs } from "../../base/units.ts";
 import { backoffMs } from "../../concurrency/backoff.ts";
-import { WaiterList } from "../../concurrency/waiters.ts";
 import { inBackground } from "./background.ts";
 import { Custody } from "./custody.ts";
 import { NatsDelivered } from "./delivered.ts";
@@ -26,6 +25,7 @@ import { deliveryInfo } from "./received.ts";
 import type { ReceivedMessage } from "./received.ts";
 import type { Session, SessionSubscription } from "./session.ts";
 import { consumerState } from "./stream-state.ts";
+import { Takers } from "./takers.ts";
 
 /** Which consumer to pull from, and how far ahead. */
 export type PullTarget = { readonly stream: string; readonly consumer: string; readonly lookahead: number };
@@ -34,7 +34,7 @@ export type PullTarget = { readonly stream: string; readonly consumer: string; r
 export class NatsPullSource implements PullSource {
   readonly #link: Link;
   readonly #target: PullTarget;
-  readonly #takers = new WaiterList<true>();
+  readonly #takers: Takers;
   readonly #closing = new AbortController();
   readonly #window = new PullWindow();
   #buffer: NatsDelivered[] = [];
@@ -53,26 +53,20 @@ export class NatsPullSource implements PullSource {
     assert(Number.isInteger(target.lookahead) && target.lookahead >= 1, "a look-ahead of at least one message");
     this.#link = link;
     this.#target = target;
+    this.#takers = new Takers(link.clock);
   }
 
   async take(options: { readonly max: number; readonly expiresMs: DurationMs; readonly signal: AbortSignal }): Promise<readonly Delivered[]> {
     this.#start();
     const taken = this.#takeNow(options.max);
     if (taken.length > 0 || options.signal.aborted) return taken;
-    const giveUp = new AbortController();
-    const onAbort = (): void => giveUp.abort();
-    const until = AbortSignal.any([options.signal, this.#closing.signal, giveUp.signal]);
-    inBackground(this.#link.clock.sleep(options.expiresMs, until).then(onAbort));
-    try {
-      while (!until.aborted) {
-        await this.#takers.wait(until);
-        const arrived = this.#takeNow(options.max);
-        if (arrived.length > 0) return arrived;
-      }
-      return [];
-    } finally {
-      onAbort();
+    const untilMs = this.#link.clock.monotonicMs() + options.expiresMs;
+    while (!options.signal.aborted && !this.#closing.signal.aborted && this.#link.clock.monotonicMs() < untilMs) {
+      await this.#takers.wait(untilMs, options.signal);
+      const arrived = this.#takeNow(options.max);
+      if (arrived.length > 0) return arrived;
     }
+    return [];
   }
 
   pause(): void {
@@ -105,7 +99,7 @@ export class NatsPullSource implements PullSource {
     if (this.#buffer.length === 0) return [];
     const taken = this.#buffer.splice(0, max);
     this.#bufferBytes -= taken.reduce((sum, { heldBytes }) => sum + heldBytes, 0);
-    if (this.#buffer.length > 0) this.#takers.serve(true);
+    if (this.#buffer.length > 0) this.#takers.wake();
     this.#topUp();
     return taken;
   }
@@ -228,7 +222,7 @@ export class NatsPullSource implements PullSource {
     const delivered = new NatsDelivered({ session, custody: this.#custody, received, info, clock: this.#link.clock });
     this.#buffer.push(delivered);
     this.#bufferBytes += delivered.heldBytes;
-    this.#takers.serve(true);
+    this.#takers.wake();
     this.#topUp();
   }
 
