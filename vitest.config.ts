@@ -27,7 +27,7 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/**/*.test.ts"],
-          exclude: ["test/**/*.{int,api,e2e,sim}.test.ts", ...repositoryTests],
+          exclude: ["test/**/*.{int,api,e2e,sim,fault}.test.ts", ...repositoryTests],
           testTimeout: 10_000,
         },
       },
@@ -42,6 +42,8 @@ export default defineConfig({
           hookTimeout: 60_000,
         },
       },
+      // Every file starts servers and workers of its own and stops, cuts or starves them: one after the other.
+      { test: { name: "fault", include: ["test/faults/**/*.fault.test.ts"], testTimeout: 120_000, hookTimeout: 60_000, fileParallelism: false } },
       {
         test: {
           name: "api",

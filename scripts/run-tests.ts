@@ -38,6 +38,7 @@ const TIERS: ReadonlyMap<string, Tier> = new Map([
   ["repo", { title: "this repository's own checks", missing: () => [] }],
   ["sim", { title: "simulation in virtual time", missing: () => [] }],
   ["int", { title: "real NATS servers", missing: natsMissing }],
+  ["fault", { title: "failures of real servers and workers", missing: natsMissing }],
   ["api", { title: "a real Kubernetes API server", missing: bedMissing("api") }],
   ["e2e", { title: "a real node with pods", missing: bedMissing("node") }],
 ]);
