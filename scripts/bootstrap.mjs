@@ -33,9 +33,10 @@ const VERBS = {
   "test:cluster": { nats: BOTH, command: ["scripts/run-tests.ts", "e2e"], says: "the node tier: real pods" },
   "demo:cluster": { nats: ["recommended"], command: ["test/cluster/demo.ts"], says: "the demo with real pods" },
   check: { nats: [], command: ["scripts/check.ts"], says: "lint, types, rooms, tidy, dead code" },
-  prove: { nats: [], command: ["scripts/prove.ts"], says: "simulation, crash points, replay and faults, with counts" },
+  prove: { nats: BOTH, command: ["scripts/prove.ts"], says: "conformance, simulation, crash points, replay, failures and faults, with counts" },
   "prove:faults": { nats: [], command: ["scripts/prove-faults.ts"], says: "deliberate faults, each caught by the simulation" },
   "prove:replay": { nats: [], command: ["scripts/prove-replay.ts"], says: "a simulated year lived through in several ways" },
+  chaos: { nats: ["recommended"], command: ["scripts/chaos.ts"], says: "50,000 timers while workers and servers are killed, stopped and cut off" },
   generate: { nats: [], command: ["scripts/generate.ts"], says: "write the generated files" },
   build: { nats: [], command: ["scripts/build.ts"], says: "bundles and the client package, in dist/" },
 };
