@@ -48,7 +48,11 @@ export function isSameLife(before: StreamIdentity, now: StreamIdentity): boolean
 /** From when on elapsed records may have lost their wake since the last sweep; undefined when none can have. */
 export function owedSince(previous: SweepSummary | undefined, now: StreamIdentity): EpochMs | undefined {
   if (previous === undefined) return 0 as EpochMs;
-  if (isSameLife(previous.schedules, now)) return previous.owedSinceMs;
+  const before = previous.schedules;
+  if (isSameLife(before, now)) return previous.owedSinceMs;
+  // Another stream holds none of the wakes of this one, however long ago they were refused a place in RESUMES. The same
+  // stream has lost its tail at most, and the margin covers that.
+  if (before.incarnation !== now.incarnation || before.createdAt !== now.createdAt) return 0 as EpochMs;
   const sinceMs = Math.max(0, previous.beganAtMs - sweepBreakMarginMs);
   return Math.min(sinceMs, previous.owedSinceMs ?? sinceMs) as EpochMs;
 }

@@ -45,11 +45,12 @@ describe("a break", () => {
     { name: "more was stored", previous: summary, now: { ...schedules, lastSequence: 400 }, want: undefined, because: "a stream grows" },
     { name: "no summary", now: schedules, want: 0, because: "nobody knows what was before" },
     { name: "another server", previous: summary, now: { ...schedules, serverId: "S2" }, want: beforeMargin, because: "an asynchronous tail may be lost at a restart" },
-    { name: "another incarnation", previous: summary, now: { ...schedules, incarnation: "b" }, want: beforeMargin, because: "it was made anew, empty" },
-    { name: "another creation", previous: summary, now: { ...schedules, createdAt: "2030-01-03T00:00:00Z" }, want: beforeMargin, because: "it was restored from a backup" },
+    { name: "another incarnation", previous: summary, now: { ...schedules, incarnation: "b" }, want: 0, because: "it was made anew, empty: wakes that RESUMES refused for days are gone too" },
+    { name: "another creation", previous: summary, now: { ...schedules, createdAt: "2030-01-03T00:00:00Z" }, want: 0, because: "it was restored from a backup, which may be of any age" },
+    { name: "another incarnation of a stream that never held anything", previous: { ...summary, schedules: { ...schedules, lastSequence: 0 } }, now: { ...schedules, incarnation: "b" }, want: 0, because: "what it held between the summary and its end is not known" },
     { name: "a sequence that went back", previous: summary, now: { ...schedules, lastSequence: 99 }, want: beforeMargin, because: "its tail is lost" },
     { name: "debts of an earlier break", previous: { ...summary, owedSinceMs: 7 as EpochMs }, now: schedules, want: 7, because: "they were not all paid" },
-    { name: "a second break before the debts of the first were paid", previous: { ...summary, owedSinceMs: 7 as EpochMs }, now: { ...schedules, incarnation: "b" }, want: 7, because: "the earlier one reaches further back" },
+    { name: "a second break before the debts of the first were paid", previous: { ...summary, owedSinceMs: 7 as EpochMs }, now: { ...schedules, serverId: "S2" }, want: 7, because: "the earlier one reaches further back" },
   ];
   test.each(rows)("$name", ({ previous, now, want, because }) => {
     expect(owedSince(previous, now), because).toBe(want);

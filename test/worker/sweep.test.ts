@@ -28,7 +28,7 @@ describe("a break of SCHEDULES", () => {
     expect(world.summary()).toMatchObject({ elapsed: 1 });
   });
 
-  test("re-created: everything waiting is armed once and what elapsed around the break is resumed again, nothing older", async () => {
+  test("re-created: everything waiting is armed once and everything elapsed is resumed again, however long ago", async () => {
     await using world = new SweepWorld();
     const long = world.put(testTimer(1), elapsedRecord(testTimer(1)));
     const waiting = [2, 3].map((index) => world.put(testTimer(index, { delayMs: 7_200_000 + index }), waitingRecord(testTimer(index, { delayMs: 7_200_000 + index }))));
@@ -43,9 +43,24 @@ describe("a break of SCHEDULES", () => {
     await world.clock.advance(sweepObserveMs + sweepTickMs + oneSweepMs);
     expect(world.broker.schedules.size).toBe(2);
     for (const timer of waiting) expect(world.armed(timer)).toMatchObject({ fence: 1 });
-    expect(world.broker.resumes.map(({ key }) => key)).toEqual([long.key, recent.key]);
+    expect(world.broker.resumes.map(({ key }) => key)).toEqual([long.key, long.key, recent.key]);
     expect(metrics.count("sweep armed")).toBe(4);
     expect(world.log.messages("warn")).toContain("Found the schedules stream begun anew or gone back");
+  });
+
+  test("of a stream whose tail is lost reaches back by the margin, not further", async () => {
+    await using world = new SweepWorld();
+    const long = world.put(testTimer(1), elapsedRecord(testTimer(1)));
+    await world.settleFirst();
+    expect(world.broker.resumes.map(({ key }) => key)).toEqual([long.key]);
+    await world.clock.advance(2 * sweepBreakMarginMs);
+    await world.sweep();
+    const recent = world.put(testTimer(4), elapsedRecord(testTimer(4), { elapsedAtMs: world.clock.nowMs() }));
+    const { topology } = world.broker;
+    if (topology.kind === "usable") world.broker.topology = { ...topology, schedules: { ...topology.schedules, serverId: "restarted" } };
+    world.start("w2");
+    await world.clock.advance(oneSweepMs);
+    expect(world.broker.resumes.map(({ key }) => key)).toEqual([long.key, recent.key]);
   });
 
   test("a resume whose wake is still there is left to its wake", async () => {
