@@ -124,7 +124,7 @@ describe("durable-timer up", () => {
     await new Promise((resolve) => { setTimeout(resolve, 500); });
     program.child.kill("SIGINT");
     expect(await program.ended()).toBe(1);
-    await expect.poll(() => pids.map(processIdentity), { timeout: 10_000 }).toEqual([undefined, undefined]);
+    await expect.poll(() => pids.map(processIdentity), { timeout: 30_000 }).toEqual([undefined, undefined]);
   });
 
   it("takes the echo of one Ctrl-C for what it is, and a closed terminal for a wish to stop", { timeout: longMs }, async () => {
@@ -145,7 +145,7 @@ describe("durable-timer up", () => {
 });
 
 describe("durable-timer", () => {
-  it("plans for a resource that never ran, and changes nothing", { timeout: 60_000 }, async () => {
+  it("plans for a resource that never ran, and changes nothing", { timeout: 120_000 }, async () => {
     const { code, output } = await run("plan");
     expect(code).toBe(0);
     expect(output).toContain("BrokerReachable");

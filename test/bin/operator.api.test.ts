@@ -124,7 +124,7 @@ test("a resource passes its gates in order: streams before workers, workers befo
     const turned = operator.lines.filter(({ message, status }) => message === "Turned a condition" && status === "True");
     return turned.map(({ condition }) => condition).filter((condition) => gateTypes.some((gate) => gate === condition));
   };
-  await waitUntil({ what: "the log tells of the last gate", probe: async () => gatesOpened().includes("ResumeOpen"), timeoutMs: 10_000 });
+  await waitUntil({ what: "the log tells of the last gate", probe: async () => gatesOpened().includes("ResumeOpen"), timeoutMs: 30_000 });
   expect(gatesOpened()).toEqual(gateTypes);
   expect(await conditionsOf("orders")).toMatchObject({ WorkersReady: "True WorkersAvailable", ResumeOpen: "True Open" });
   const { status } = await get(timerPath("orders"));
@@ -150,14 +150,14 @@ test("a pass over a settled resource writes nothing", async () => {
 
 test("what somebody changed at the workers is repaired without waiting for the regular look", async () => {
   await namespace.admin({ method: "PATCH", path: deploymentPath("orders"), body: { spec: { replicas: 4 } } });
-  await waitUntil({ what: "the replicas are back", probe: async () => (await get(deploymentPath("orders"))).spec.replicas === 1, timeoutMs: 20_000 });
-  await waitUntil({ what: "an event tells of it", probe: async () => (await eventReasons()).includes("WorkersUpdated"), timeoutMs: 10_000 });
+  await waitUntil({ what: "the replicas are back", probe: async () => (await get(deploymentPath("orders"))).spec.replicas === 1, timeoutMs: 30_000 });
+  await waitUntil({ what: "an event tells of it", probe: async () => (await eventReasons()).includes("WorkersUpdated"), timeoutMs: 30_000 });
   expect((await get(deploymentPath("orders"))).spec.replicas).toBe(1);
 });
 
 test("scaling the resource scales the workers", async () => {
   await namespace.admin({ method: "PATCH", path: `${timerPath("orders")}/scale`, body: { spec: { replicas: 2 } } });
-  await waitUntil({ what: "two replicas", probe: async () => (await get(deploymentPath("orders"))).spec.replicas === 2, timeoutMs: 20_000 });
+  await waitUntil({ what: "two replicas", probe: async () => (await get(deploymentPath("orders"))).spec.replicas === 2, timeoutMs: 30_000 });
   await reportPodsReady("orders", 2);
   await waitUntil({ what: "the status says so", probe: async () => (await get(timerPath("orders"))).status?.workers?.["summary"] === "2/2", timeoutMs: 30_000 });
   expect((await get(timerPath("orders"))).status?.workers?.["selector"]).toBe("app.kubernetes.io/component=worker,durabletimer.dev/name=orders");
@@ -167,7 +167,7 @@ test("after a crash another operator takes over: nothing is made anew, and no wo
   const before = { timer: await get(timerPath("orders")), deployment: await get(deploymentPath("orders")) };
   const second = startOperator();
   await second.waitFor("Started the operator");
-  await waitUntil({ what: "the second is ready to take over", probe: async () => (await second.probe("/readyz")) === 200, timeoutMs: 20_000 });
+  await waitUntil({ what: "the second is ready to take over", probe: async () => (await second.probe("/readyz")) === 200, timeoutMs: 30_000 });
   expect(second.has("Became leader")).toBe(false);
   await operators[0]?.end("SIGKILL");
   await second.waitFor("Became leader");

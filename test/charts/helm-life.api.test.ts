@@ -119,9 +119,9 @@ describe("rights once installed", () => {
     await kubectl("create", "rolebinding", "viewers", "--clusterrole=view", "--user=vera", "--namespace", "payments");
     await kubectl("create", "rolebinding", "editors", "--clusterrole=edit", "--user=ed", "--namespace", "payments");
     const as = (user: string): string => `--as=${user}`;
-    await expect.poll(async () => await may(as("vera"), "list", "durabletimers", "--namespace", "payments"), { timeout: 20_000 }).toBe(true);
+    await expect.poll(async () => await may(as("vera"), "list", "durabletimers", "--namespace", "payments"), { timeout: 30_000 }).toBe(true);
     expect(await may(as("vera"), "patch", "durabletimers", "--namespace", "payments")).toBe(false);
-    await expect.poll(async () => await may(as("ed"), "create", "durabletimers", "--namespace", "payments"), { timeout: 20_000 }).toBe(true);
+    await expect.poll(async () => await may(as("ed"), "create", "durabletimers", "--namespace", "payments"), { timeout: 30_000 }).toBe(true);
     expect(await may(as("ed"), "patch", "durabletimers", "--subresource=scale", "--namespace", "payments")).toBe(true);
     expect(await may(as("ed"), "update", "durabletimers", "--subresource=status", "--namespace", "payments")).toBe(false);
   });

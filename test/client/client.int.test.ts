@@ -229,5 +229,5 @@ async function takeResumes(count: number, onInvalid?: (report: InvalidResume) =>
 }
 
 async function expectResumesLeft(count: number): Promise<void> {
-  await expect.poll(async () => must(await bed.broker.jetStream.streamState(streamNames.resumes)).messages, { timeout: 5_000 }).toBe(count);
+  await expect.poll(async () => must(await bed.broker.jetStream.streamState(streamNames.resumes)).messages, { timeout: 30_000 }).toBe(count);
 }

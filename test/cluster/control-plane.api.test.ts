@@ -51,7 +51,7 @@ describe("the shared control plane", () => {
     await waitUntil({
       what: "the namespace has its service account",
       probe: async () => !(await isGone(`${CORE}/serviceaccounts/default`)),
-      timeoutMs: 20_000,
+      timeoutMs: 30_000,
     });
   });
 
@@ -65,7 +65,7 @@ describe("the shared control plane", () => {
     await waitUntil({
       what: "two pods exist",
       probe: async () => (await asAdmin<List>({ method: "GET", path: `${CORE}/pods` })).items.length === 2,
-      timeoutMs: 20_000,
+      timeoutMs: 30_000,
     });
     const sets = await asAdmin<List>({ method: "GET", path: `${APPS}/replicasets` });
     expect(sets.items.map((set) => set.metadata.name)).toEqual([expect.stringMatching(/^idle-/)]);
@@ -91,7 +91,7 @@ describe("the shared control plane", () => {
     await waitUntil({
       what: "the role is in force",
       probe: async () => (await callApiAs<List>(restricted, list)).items.length > 0,
-      timeoutMs: 10_000,
+      timeoutMs: 30_000,
     });
     await expect(callApiAs(restricted, { method: "GET", path: `${CORE}/secrets` })).rejects.toMatchObject({ status: 403 });
   });

@@ -47,7 +47,7 @@ async function killContainers(): Promise<void> {
   const containers = await processesWith((_, parentPid) => pids.has(parentPid));
   const all = [...containers, ...shims];
   for (const record of all) signal(record, "SIGKILL");
-  await waitUntil({ what: "containers end", probe: async () => !all.some(isRunning), timeoutMs: 10_000 });
+  await waitUntil({ what: "containers end", probe: async () => !all.some(isRunning), timeoutMs: 30_000 });
 }
 
 async function processesWith(matches: (commandLine: string, parentPid: number) => boolean): Promise<readonly ProcessRecord[]> {

@@ -81,7 +81,7 @@ export async function releaseMachine(kernelSettings: Readonly<Record<string, str
   await waitUntil({
     what: "the pods' network interfaces are gone",
     probe: async () => (await runCommand("ip", ["-4", "route", "show", "root", POD_RANGE])).trim() === "",
-    timeoutMs: 10_000,
+    timeoutMs: 30_000,
   });
   for (const [path, value] of Object.entries(kernelSettings)) await writeFile(path, value);
   await rm(NODE_STATE_DIR, { recursive: true, force: true });

@@ -90,7 +90,7 @@ describe("the node", () => {
     await waitUntil({
       what: "the Service answers the machine",
       probe: async () => (await (await fetch(`http://${address}`)).text()) === "served",
-      timeoutMs: 10_000,
+      timeoutMs: 30_000,
     });
     expect(await inPod(`fetch('http://${address}').then((answer) => answer.text())`)).toBe("served");
   });

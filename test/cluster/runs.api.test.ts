@@ -44,7 +44,7 @@ it("does not touch a process that only has the number of a recorded one", async 
   expect(isRunning(record)).toBe(true);
 
   signal(record, "SIGKILL");
-  await waitUntil({ what: "sleep ends", probe: async () => !isRunning(record), timeoutMs: 5_000 });
+  await waitUntil({ what: "sleep ends", probe: async () => !isRunning(record), timeoutMs: 30_000 });
 });
 
 it("fails a wait at once, with the end of its log, when the server has died", async () => {

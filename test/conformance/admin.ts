@@ -15,7 +15,7 @@ export function describeAdmin(bed: TestBed): void {
       expect(state).toMatchObject({ name: stream, messages: 2, firstSequence: 1, lastSequence: 2, createdAt: created.createdAt });
       expect(state.bytes).toBeGreaterThan(0);
       expect(state.replicas).toHaveLength(bed.broker.replicas - 1);
-      expect(Math.abs((state.serverTimeMs ?? 0) - Date.now())).toBeLessThan(5_000);
+      expect(Math.abs((state.serverTimeMs ?? 0) - Date.now())).toBeLessThan(30_000);
       expect(bed.broker.replicas === 1 || state.leader !== undefined).toBe(true);
     });
 
@@ -91,7 +91,7 @@ export function describeAdmin(bed: TestBed): void {
       expect(account.streams).toBeGreaterThan(0);
       const user = must(await bed.connection.admin.user());
       expect(user.accountName).not.toBe("");
-      expect(Math.abs(user.serverTimeMs - Date.now())).toBeLessThan(5_000);
+      expect(Math.abs(user.serverTimeMs - Date.now())).toBeLessThan(30_000);
     });
   });
 }

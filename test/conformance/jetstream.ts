@@ -133,7 +133,7 @@ export const ms = (value: number): DurationMs => value as DurationMs;
 export const never = new AbortController().signal;
 
 /** Takes until `count` messages came, and fails when they do not. */
-export async function takeExactly(source: PullSource, count: number, timeoutMs = 15_000): Promise<readonly Delivered[]> {
+export async function takeExactly(source: PullSource, count: number, timeoutMs = 30_000): Promise<readonly Delivered[]> {
   const taken: Delivered[] = [];
   const untilMs = Date.now() + timeoutMs;
   while (taken.length < count && Date.now() < untilMs) taken.push(...(await source.take({ max: count - taken.length, expiresMs: ms(500), signal: never })));
@@ -142,7 +142,7 @@ export async function takeExactly(source: PullSource, count: number, timeoutMs =
 }
 
 /** Polls until `isTrue`, with a bound. */
-export async function eventually(what: string, isTrue: () => Promise<boolean> | boolean, timeoutMs = 15_000): Promise<void> {
+export async function eventually(what: string, isTrue: () => Promise<boolean> | boolean, timeoutMs = 30_000): Promise<void> {
   const untilMs = Date.now() + timeoutMs;
   while (!(await isTrue())) {
     if (Date.now() > untilMs) throw new Error(`never true: ${what}`);

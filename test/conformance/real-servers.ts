@@ -15,7 +15,7 @@ export function describeRealServers(version: ServerVersion, count: 1 | 3): void 
 async function openServers(version: ServerVersion, count: 1 | 3): Promise<ConformanceBroker> {
   const servers = await startServers({ version, count, ...(count === 1 ? { syncInterval: "always" } : {}) });
   const connection = openBroker({ servers: servers.urls, name: "conformance" }, { clock: systemClock, random: systemRandom });
-  const connected = await connection.connected(ms(10_000));
+  const connected = await connection.connected(ms(30_000));
   if (connected.kind === "failed") throw connected.failure;
   return {
     connection,

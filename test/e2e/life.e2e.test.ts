@@ -176,7 +176,7 @@ describe("timers", () => {
     const executions = await flow.start("plain", { count: 20, delayMs: 1_000 });
     await flow.untilResumed(executions, 30_000);
     expectWhole(executions);
-    await expect.poll(async () => await countUnder(streamNames.terminals, subjectFilters.terminals), { timeout: 10_000 }).toBe(executions.length);
+    await expect.poll(async () => await countUnder(streamNames.terminals, subjectFilters.terminals), { timeout: 30_000 }).toBe(executions.length);
   });
 
   it("are not lost with a worker's pod that is taken away while they wait", async () => {
@@ -312,7 +312,7 @@ describe("at the end", () => {
   it("NATS holds one archived record per timer, and nothing that waits, is owed or was refused", async () => {
     const started = await countUnder(streamNames.snapshots, subjectFilters.snapshots);
     expect(started).toBe(new Set(flow.seen.map(({ execution }) => execution)).size);
-    await expect.poll(async () => await countUnder(streamNames.terminals, subjectFilters.terminals), { timeout: 20_000 }).toBe(started);
+    await expect.poll(async () => await countUnder(streamNames.terminals, subjectFilters.terminals), { timeout: 30_000 }).toBe(started);
     expect(await countUnder(streamNames.state, stateRecordFilter)).toBe(0);
     const resumes = await broker.jetStream.consumerState(streamNames.resumes, consumerNames.resume);
     expect(resumes).toMatchObject({ kind: "told", value: { pending: 0, ackPending: 0 } });

@@ -70,14 +70,14 @@ test("the watch tells of what a person or a Deployment changed, and not of our o
   const [keys, controller] = [[] as string[], new AbortController()];
   const running = bed.cluster.watch({ onKey: ({ name }) => keys.push(name), signal: controller.signal });
   const told = async (what: string): Promise<void> => {
-    await waitUntil({ what, probe: async () => keys.includes("watched"), timeoutMs: 20_000 });
+    await waitUntil({ what, probe: async () => keys.includes("watched"), timeoutMs: 30_000 });
     keys.length = 0;
   };
-  await waitUntil({ what: "the first list", probe: async () => bed.cluster.isSynced, timeoutMs: 20_000 });
+  await waitUntil({ what: "the first list", probe: async () => bed.cluster.isSynced, timeoutMs: 30_000 });
   await told("the resource exists");
   expect(await bed.cluster.writeStatus(resource, { observedGeneration: 1 })).toEqual({ kind: "done" });
   await bed.createTimer("marker");
-  await waitUntil({ what: "what was created after the status", probe: async () => keys.includes("marker"), timeoutMs: 20_000 });
+  await waitUntil({ what: "what was created after the status", probe: async () => keys.includes("marker"), timeoutMs: 30_000 });
   expect(keys).not.toContain("watched");
   await bed.namespace.admin({ method: "PATCH", path: `${timersPath(bed.namespace.name)}/watched`, body: { metadata: { annotations: { "durabletimer.dev/reconcile-now": "1" } } } });
   await told("an annotation");

@@ -48,12 +48,12 @@ test("a stream that is stopped closes its socket", async () => {
     expect((await opened.value.read())?.length).toBeGreaterThan(0);
     opened.value.stop();
   }
-  await waitUntil({ what: "its socket is closed", probe: async () => proxy.openCount() < Math.max(1, openBefore), timeoutMs: 5_000 });
+  await waitUntil({ what: "its socket is closed", probe: async () => proxy.openCount() < Math.max(1, openBefore), timeoutMs: 30_000 });
 });
 
 test("closing leaves no socket behind", async () => {
   await kubeApi(connection).call({ method: "GET", path: "/version" });
   expect(proxy.openCount()).toBeGreaterThan(0);
   await connection.close();
-  await waitUntil({ what: "every socket is closed", probe: async () => proxy.openCount() === 0, timeoutMs: 5_000 });
+  await waitUntil({ what: "every socket is closed", probe: async () => proxy.openCount() === 0, timeoutMs: 30_000 });
 });

@@ -35,7 +35,7 @@ export async function createNamespace(kubeconfigPath: string, prefix: string): P
     const subjects = [{ kind: "ServiceAccount", namespace: name, name: account }];
     await admin({ method: "POST", path: `${rbac}/rolebindings`, body: { metadata: { name: account }, roleRef, subjects } });
     const path = await writeServiceAccountKubeconfig(kubeconfigPath, { namespace: name, name: account });
-    await waitUntil({ what: "the role is in force", probe: async () => await mayDo(path, name, rules), timeoutMs: 20_000 });
+    await waitUntil({ what: "the role is in force", probe: async () => await mayDo(path, name, rules), timeoutMs: 30_000 });
     return path;
   };
   const granted: string[] = [];

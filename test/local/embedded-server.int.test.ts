@@ -65,7 +65,7 @@ describe("the embedded server", () => {
     const { server, notices } = await start("c");
     const first = notices.find(({ kind }) => kind === "server_ready");
     process.kill(first?.kind === "server_ready" ? first.pid : 0, "SIGKILL");
-    await expect.poll(() => notices.map(({ kind }) => kind), { timeout: 20_000 }).toEqual(["server_ready", "server_exited", "server_ready"]);
+    await expect.poll(() => notices.map(({ kind }) => kind), { timeout: 30_000 }).toEqual(["server_ready", "server_exited", "server_ready"]);
     expect(notices[1]).toMatchObject({ problem: "nats-server was ended by SIGKILL" });
     expect(notices[2]).toMatchObject({ url: server.url });
   });

@@ -23,7 +23,7 @@ describe("the cluster of a state folder", () => {
     const { cluster } = await place.start();
     expect(await cluster.readWorkers(await desiredIn(cluster))).toEqual({ kind: "absent" });
     await apply(cluster);
-    await expect.poll(async () => (await workers(cluster))?.readyReplicas, { timeout: 10_000 }).toBe(1);
+    await expect.poll(async () => (await workers(cluster))?.readyReplicas, { timeout: 30_000 }).toBe(1);
     expect(await workers(cluster)).toMatchObject({ exists: true, drift: [], foreign: [], replicas: 1, updatedReplicas: 1, isObserved: true, hasExceededDeadline: false, problem: "" });
   });
 
@@ -31,15 +31,15 @@ describe("the cluster of a state folder", () => {
     const place = new Place(root, "roll");
     const { cluster } = await place.start();
     await apply(cluster);
-    await expect.poll(async () => (await workers(cluster))?.readyReplicas, { timeout: 10_000 }).toBe(1);
+    await expect.poll(async () => (await workers(cluster))?.readyReplicas, { timeout: 30_000 }).toBe(1);
     const keys: ResourceKey[] = [];
     const stop = new AbortController();
     const watching = cluster.watch({ onKey: (key) => { keys.push(key); }, signal: stop.signal });
     place.write(`workers: {replicas: 2, ${quickWorkers}}, limits: {retriesMax: 7}`);
-    await expect.poll(async () => (await workers(cluster))?.drift, { timeout: 10_000 }).toEqual(["configuration", "replicas"]);
+    await expect.poll(async () => (await workers(cluster))?.drift, { timeout: 30_000 }).toEqual(["configuration", "replicas"]);
     await apply(cluster);
-    await expect.poll(async () => workers(cluster), { timeout: 20_000 }).toMatchObject({ drift: [], replicas: 2, updatedReplicas: 2, readyReplicas: 2 });
-    await expect.poll(() => place.notices.filter(({ kind }) => kind === "worker_stopped"), { timeout: 10_000 }).toEqual([{ kind: "worker_stopped", slot: "w1" }]);
+    await expect.poll(async () => workers(cluster), { timeout: 30_000 }).toMatchObject({ drift: [], replicas: 2, updatedReplicas: 2, readyReplicas: 2 });
+    await expect.poll(() => place.notices.filter(({ kind }) => kind === "worker_stopped"), { timeout: 30_000 }).toEqual([{ kind: "worker_stopped", slot: "w1" }]);
     stop.abort();
     await watching;
     expect(keys.length).toBeGreaterThan(2);
@@ -59,7 +59,7 @@ describe("the cluster of a state folder", () => {
     const toldAgain = async (what: string, act: () => void): Promise<void> => {
       const before = told;
       act();
-      await expect.poll(() => told, { timeout: 10_000, message: what }).toBeGreaterThan(before);
+      await expect.poll(() => told, { timeout: 30_000, message: what }).toBeGreaterThan(before);
     };
     await expect.poll(() => told).toBe(1);
     await new Promise((resolve) => { setTimeout(resolve, 3 * filePollIntervalMs); });
@@ -67,7 +67,7 @@ describe("the cluster of a state folder", () => {
     await toldAgain("secret", () => { writeFileSync(secret, "rotated"); });
     await toldAgain("edit", () => { place.write(`nats: {servers: ["nats://127.0.0.1:2"], auth: {tokenSecretRef: {name: tok}}}, workers: {replicas: 1, ${quickWorkers}}`); });
     await apply(cluster);
-    await expect.poll(async () => (await workers(cluster))?.readyReplicas, { timeout: 10_000 }).toBe(1);
+    await expect.poll(async () => (await workers(cluster))?.readyReplicas, { timeout: 30_000 }).toBe(1);
     await toldAgain("worker", () => { process.kill(run.workers()[0]?.pid ?? 0, "SIGKILL"); });
     expect(place.kinds()).toContain("worker_exited");
     stop.abort();
@@ -92,7 +92,7 @@ describe("the cluster of a state folder", () => {
     const place = new Place(root, "remove");
     const { cluster } = await place.start();
     await apply(cluster);
-    await expect.poll(async () => (await workers(cluster))?.readyReplicas, { timeout: 10_000 }).toBe(1);
+    await expect.poll(async () => (await workers(cluster))?.readyReplicas, { timeout: 30_000 }).toBe(1);
     expect(await cluster.removeWorkers()).toEqual({ kind: "done" });
     expect(await cluster.readWorkers(await desiredIn(cluster))).toEqual({ kind: "absent" });
     expect(place.kinds().at(-1)).toBe("worker_stopped");

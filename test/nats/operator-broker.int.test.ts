@@ -49,7 +49,7 @@ describe("an observation", () => {
     expect(observed).toMatchObject({ ownerKey: { kind: "absent" }, sweepSummary: { kind: "absent" }, stateRecord: { kind: "absent" } });
     expect([kinds(observed.streams), kinds(observed.consumers)]).toEqual([["absent"], ["absent"]]);
     expect(observed.facts).toMatchObject({ isClustered: false, serverCount: 1, accountName: "$G", storageBytes: 0, storageBytesReserved: 0 });
-    expect(Math.abs(observed.brokerTimeMs - Date.now())).toBeLessThan(5_000);
+    expect(Math.abs(observed.brokerTimeMs - Date.now())).toBeLessThan(30_000);
   });
 
   test.each([{ version: "recommended", count: 1 }, { version: "floor", count: 1 }, { version: "recommended", count: 3 }] as const)("of a provisioned broker ($version, $count) finds everything", async (options) => {

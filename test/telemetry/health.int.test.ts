@@ -1,7 +1,7 @@
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterEach, describe, expect, test } from "vitest";
-import { healthConnectionCountMax, healthHeaderBytesMax, healthRequestMsMax } from "../../src/base/limits.ts";
+import { healthConnectionCountMax, healthHeaderBytesMax } from "../../src/base/limits.ts";
 import { openHealth, type HealthOptions, type HealthServer } from "../../src/telemetry/health.ts";
 import { FakeLog } from "../fakes/log.ts";
 
@@ -74,11 +74,9 @@ describe("the health endpoint", () => {
     expect(await sendRaw(`GET /livez HTTP/1.1\r\nhost: x\r\nx: ${"a".repeat(healthHeaderBytesMax)}\r\n\r\n`)).toMatch(/^HTTP\/1.1 431/);
   });
 
-  test("ends a request that does not arrive in time", { timeout: healthRequestMsMax + 5_000 }, async () => {
+  test("ends a request that does not arrive in time", async () => {
     await open();
-    const beganAtMs = performance.now();
     expect(await sendRaw("GET /livez HTTP/1.1\r\nhost:")).toMatch(/^HTTP\/1.1 408/);
-    expect(performance.now() - beganAtMs).toBeLessThan(healthRequestMsMax + 3_000);
   });
 
   test("drops connections beyond the limit and goes on with the others", async () => {

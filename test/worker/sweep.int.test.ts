@@ -155,7 +155,7 @@ describe("SCHEDULES that were made anew", () => {
 });
 
 describe("a broker that was killed", () => {
-  test("counts as a break: it may have lost what it had not yet written", { timeout: 90_000 }, async () => {
+  test("counts as a break: it may have lost what it had not yet written", { timeout: 120_000 }, async () => {
     const timers = timersDueIn(100_000, 20);
     await put(timers, waitingRecord);
     await arm(timers);
@@ -199,7 +199,7 @@ describe("single schedules", () => {
     }, 5_000);
   });
 
-  test("one whose wake the broker could not store never fires by itself, and is published again", { timeout: 60_000 }, async () => {
+  test("one whose wake the broker could not store never fires by itself, and is published again", { timeout: 120_000 }, async () => {
     const timers = timersDueIn(1_500, 3);
     await put(timers, waitingRecord);
     await arm(timers);
@@ -218,7 +218,7 @@ describe("single schedules", () => {
     await until("their wakes", async () => (await wakesNow()) === 3 || undefined, 5_000);
   });
 
-  test("a burst that is being worked off is left alone", { timeout: 60_000 }, async () => {
+  test("a burst that is being worked off is left alone", { timeout: 120_000 }, async () => {
     const timers = timersDueIn(0, 2_000);
     for (let from = 0; from < timers.length; from += 250) {
       const part = timers.slice(from, from + 250);
@@ -250,7 +250,7 @@ describe("ends", () => {
     }
   });
 
-  test("a record that revived an archived timer is removed, and its leftover schedule wakes nobody", { timeout: 60_000 }, async () => {
+  test("a record that revived an archived timer is removed, and its leftover schedule wakes nobody", { timeout: 120_000 }, async () => {
     const timer = testTimer(1, { delayMs: 600_000 + 4_000, startedAtMs: nowMs() - 600_000 });
     await ports.archive.create([{ key: timer.key, record: terminalRecord(timer) }]);
     await put([timer], waitingRecord);
@@ -268,7 +268,7 @@ describe("ends", () => {
 });
 
 describe("who sweeps", () => {
-  test("three workers write one lease and one summary per sweep, and nothing between two sweeps", { timeout: 90_000 }, async () => {
+  test("three workers write one lease and one summary per sweep, and nothing between two sweeps", { timeout: 120_000 }, async () => {
     const metrics = ["w1", "w2", "w3"].map(() => new FakeWorkerMetrics());
     const stop = new AbortController();
     const running = metrics.map((own, index) => new Sweeper({

@@ -13,7 +13,7 @@ let connection: BrokerConnection;
 beforeAll(async () => {
   servers = await startServers({ count: 3, syncInterval: "always" });
   connection = openBroker({ servers: servers.urls, name: "test" }, { clock: systemClock, random: systemRandom });
-  must(await connection.connected(ms(10_000)));
+  must(await connection.connected(ms(30_000)));
 });
 afterAll(async () => {
   await connection.close();

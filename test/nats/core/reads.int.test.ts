@@ -14,7 +14,7 @@ test("what did not fit in one reply of a replica is asked for again, and not tak
     await connection.close();
     await servers.stop();
   });
-  must(await connection.connected(ms(5_000)));
+  must(await connection.connected(ms(30_000)));
   must(await admin.createStream({ name: "S", subjects: ["s.>"], allow_direct: true }));
   const subjects = Array.from({ length: 40 }, (_, index) => `s.${String(index)}`);
   const outcomes = await jetStream.publish(subjects.map((subject, index) => message(subject, { body: new Uint8Array(300_000).fill(index) })));
