@@ -1,13 +1,13 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { startControlPlane } from "./control-plane.ts";
 import { isRunning, recordOf, signal, startServer, waitUntil } from "./processes.ts";
-import { findRun } from "./runs.ts";
+import { createRun, findRun } from "./runs.ts";
 
 it("ends the control plane of a killed process when the next one starts", async () => {
   const program = `
@@ -55,3 +55,27 @@ it("fails a wait at once, with the end of its log, when the server has died", as
   await expect(wait).rejects.toThrow("readiness: the server ended\nbad flag");
   await rm(dir, { recursive: true });
 });
+
+it("frees a name at once, so that the next run of that name loses nothing to the end of the one before", async () => {
+  const name = `race-${String(process.pid)}`;
+  for (let round = 0; round < 20; round += 1) {
+    const before = await createRun(name, "caller");
+    await Promise.all(Array.from({ length: 50 }, (_, index) => writeFile(join(before.dir, `file-${String(index)}`), "")));
+    const ending = before.end();
+    const next = await created(name);
+    await ending;
+    await next.addFacts({ round: String(round) });
+    expect((await findRun(name))?.state.facts).toEqual({ round: String(round) });
+    await next.end();
+  }
+});
+
+async function created(name: string): ReturnType<typeof createRun> {
+  for (;;) {
+    try {
+      return await createRun(name, "caller");
+    } catch (error) {
+      if (!(error as Error).message.includes("exists")) throw error;
+    }
+  }
+}

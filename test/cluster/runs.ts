@@ -6,6 +6,7 @@
  * 2. A run with an owner ends with its owner: the next bed that starts ends it.
  * 3. A run without an owner stays until it is ended by name (`down.ts`).
  */
+import { randomUUID } from "node:crypto";
 import { mkdir, mkdtemp, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { runsDir } from "./paths.ts";
@@ -61,7 +62,15 @@ export class Run {
 
   /** Removes the folder, after which the run is forgotten. Idempotent. */
   async remove(): Promise<void> {
-    await rm(this.dir, { recursive: true, force: true });
+    // A folder that is being emptied under its name could be taken, half empty, for a free name: a new run would then lose its files.
+    const oldDir = join(runsDir, `${HIDDEN_PREFIX}${this.name}-${randomUUID()}`);
+    try {
+      await rename(this.dir, oldDir);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return;
+      throw error;
+    }
+    await rm(oldDir, { recursive: true, force: true });
   }
 
   /** Stops everything and removes the folder. Idempotent. */
@@ -80,7 +89,7 @@ export class Run {
 export async function createRun(name: string, keptBy: KeptBy): Promise<Run> {
   const state: RunState = { owner: keptBy === "caller" ? recordOf("owner", process.pid) : null, processes: [], facts: {} };
   await mkdir(runsDir, { recursive: true });
-  const newDir = await mkdtemp(join(runsDir, NEW_PREFIX));
+  const newDir = await mkdtemp(join(runsDir, HIDDEN_PREFIX));
   await writeState(newDir, state);
   try {
     // Renaming onto a folder that holds something is refused: the name is claimed in one step.
@@ -106,7 +115,7 @@ export async function findRun(name: string): Promise<Run | undefined> {
 /** Every run there is. */
 export async function listRuns(): Promise<readonly Run[]> {
   await mkdir(runsDir, { recursive: true });
-  const names = (await readdir(runsDir)).filter((name) => !name.startsWith(NEW_PREFIX));
+  const names = (await readdir(runsDir)).filter((name) => !name.startsWith(HIDDEN_PREFIX));
   const runs = await Promise.all(names.map(findRun));
   return runs.filter((run) => run !== undefined);
 }
@@ -122,6 +131,6 @@ async function writeState(dir: string, state: RunState): Promise<void> {
   await rename(`${path}.partial`, path);
 }
 
-const NEW_PREFIX = ".new-";
+const HIDDEN_PREFIX = ".hidden-";
 const STATE_FILE = "state.json";
 const STOP_GRACE_MS = 1_000;
