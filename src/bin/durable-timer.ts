@@ -6,6 +6,7 @@ import { CommanderError } from "commander";
 import { cliProgram } from "../cli/program.ts";
 import type { CheckedFile, CliTools, ExitCode, GatheredLocal, LookedLocal, Place } from "../cli/tools.ts";
 import { describeFailure, Failure } from "../base/failure.ts";
+import { untilAborted } from "../concurrency/until-aborted.ts";
 import { lookAtLocal, type LocalNotice } from "../local/local-run.ts";
 import { noticeLines } from "../local/notice-text.ts";
 import { checkResourceFile } from "../local/resource-file.ts";
@@ -52,7 +53,7 @@ async function runLocal(place: Place): Promise<ExitCode> {
   }, { once: true });
   print([`Running; the state is in ${operator.run.stateFolder}. Ctrl-C stops.`]);
   try {
-    await Promise.race([operator.ended, aborted(stop)]);
+    await Promise.race([operator.ended, untilAborted(stop)]);
     print(["Stopping"]);
     await operator.stop();
   } catch (error) {
@@ -108,9 +109,4 @@ function print(lines: readonly string[]): void {
 function packageVersion(): string {
   const manifest = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as { readonly version: string };
   return manifest.version;
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => { signal.addEventListener("abort", () => { resolve(); }, { once: true }); });
 }

@@ -10,6 +10,7 @@ import { sourceCloseMsMax, topologyCheckMsMax, topologyCheckMsMin } from "../bas
 import type { Log } from "../base/log.ts";
 import type { DurationMs } from "../base/units.ts";
 import { backoffMs } from "../concurrency/backoff.ts";
+import { untilAborted } from "../concurrency/until-aborted.ts";
 import { advance, initialLifecycle, type LifecycleEvent, type LifecyclePhase, type LifecycleState } from "./lifecycle-state.ts";
 import type { Source, TopologyFinding, TopologyProbe } from "./ports.ts";
 
@@ -88,9 +89,4 @@ export class Lifecycle {
     if (phase === "starting") this.#options.log.warn({ problems }, "Waited for what the worker needs");
     if (phase === "draining") this.#options.log.info({}, "Began to drain the worker");
   }
-}
-
-function untilAborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => { signal.addEventListener("abort", () => { resolve(); }, { once: true }); });
 }

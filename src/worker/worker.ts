@@ -10,6 +10,7 @@ import type { Random } from "../base/random.ts";
 import type { Sha256 } from "../base/sha256.ts";
 import { loopStallMsMax } from "../base/limits.ts";
 import { TaskGroup } from "../concurrency/task-group.ts";
+import { untilAborted } from "../concurrency/until-aborted.ts";
 import { Admission } from "./admission.ts";
 import { Lifecycle, type UsableTopology } from "./lifecycle.ts";
 import { stalledOf } from "./lifecycle-state.ts";
@@ -87,13 +88,8 @@ export class Worker {
       name, ports, clock, sha256, log, metrics, limits, lookahead: settings.lookahead, ...(name === "start" ? { gate: admission } : {}),
     });
     this.#loops = [loop("start"), loop("feedback"), loop("wake")];
-    const sweeper = new Sweeper({ ports, clock, random, sha256, log, metrics, workerId: settings.workerId, settings: settings.sweep });
+    const sweeper = new Sweeper({ ports, clock, random, sha256, log, metrics, workerId: settings.workerId, settings: settings.sweep, feedback: settings.feedback });
     this.#sweeper = sweeper;
     return { admission, sweeper };
   }
-}
-
-function untilAborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => { signal.addEventListener("abort", () => { resolve(); }, { once: true }); });
 }
