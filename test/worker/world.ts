@@ -6,14 +6,11 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { jetstreamManager, type CompletionResult, type JetStreamManager, type StoredMsg } from "@nats-io/jetstream";
-import { connect } from "@nats-io/transport-node";
 import type { DurationMs } from "../../src/base/units.ts";
 import { connectTimers } from "../../src/client/connect.ts";
 import type { TimerClient } from "../../src/client/client.ts";
 import { openBroker } from "../../src/nats/core/connection.ts";
 import type { BrokerConnection, Told } from "../../src/nats/core/jetstream.ts";
-import { nanosFromRfc3339 } from "../../src/nats/core/received.ts";
 import { openWorkerPorts } from "../../src/nats/worker-ports.ts";
 import type { StoredMessage } from "../../src/protocol/message.ts";
 import { leaseKeys, stateSubject, streamNames, type StreamRole } from "../../src/protocol/names.ts";
@@ -33,6 +30,7 @@ import { Worker } from "../../src/worker/worker.ts";
 import { FakeLog } from "../fakes/log.ts";
 import { FakeWorkerMetrics } from "../fakes/worker-metrics.ts";
 import { startServers, type NatsServers, type ServersOptions } from "../servers.ts";
+import { readAll } from "../stream-reader.ts";
 
 export type WorldOptions = ServersOptions & {
   /** In the place of the spec's own; short, so that tests of redelivery need not wait half a minute. */
@@ -184,48 +182,6 @@ async function spawnWorker(config: WorkerConfig, options: { readonly entry: stri
   const isReady = () => (isGone() || lines.some((line) => line.includes("Found everything the worker needs")) ? true : undefined);
   await until("a worker process that is ready", isReady).catch((error: unknown) => { throw new Error(lines.join("\n"), { cause: error }); });
   return { child, exited, lines, kill };
-}
-
-/** Reads a stream by sequence, which work queues allow too: a second consumer on them is refused. */
-async function readAll(urls: readonly string[], { stream, filter }: { readonly stream: string; readonly filter: string }): Promise<readonly StoredMessage[]> {
-  const connection = await connect({ servers: [...urls] });
-  try {
-    const manager = await jetstreamManager(connection);
-    const all: StoredMessage[] = [];
-    for (let sequence = 1; ;) {
-      const part = await readPart(manager, { stream, filter, sequence });
-      all.push(...part);
-      const last = part.at(-1);
-      if (last === undefined) return all;
-      sequence = last.sequence + 1;
-    }
-  } finally {
-    await connection.close();
-  }
-}
-
-async function readPart(manager: JetStreamManager, at: { readonly stream: string; readonly filter: string; readonly sequence: number }): Promise<readonly StoredMessage[]> {
-  const part: StoredMessage[] = [];
-  const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-  const query = { seq: at.sequence, batch: 500, ...(at.filter === ">" ? {} : { next_by_subj: at.filter }) };
-  await manager.direct.getBatch(at.stream, {
-    ...query,
-    callback: (done: CompletionResult | null, message: StoredMsg) => {
-      if (done === null) part.push(storedMessage(message));
-      else if (done.err === undefined || /not found/i.test(done.err.message)) resolve(undefined);
-      else reject(done.err);
-    },
-  });
-  await promise;
-  return part;
-}
-
-function storedMessage(message: StoredMsg): StoredMessage {
-  const { header } = message;
-  return {
-    subject: message.subject, sequence: message.seq, timestampNs: nanosFromRfc3339(message.timestamp) ?? 0n, body: message.data,
-    headers: { get: (name) => (header.has(name) ? header.get(name) : undefined), all: (name) => header.values(name) },
-  };
 }
 
 function storedResume(message: StoredMessage): StoredResume {
