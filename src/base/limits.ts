@@ -37,6 +37,10 @@ export const replySubjectBytesMax = 256;
 export const counterMax = 2_147_483_647;
 /** Default for the largest number of retries that a start may ask for. */
 export const retriesMaxDefault = 1_000;
+/** Default of the time after which an elapsed timer counts as unanswered: a day. */
+export const feedbackTimeoutMsDefault = ms(86_400_000);
+/** Shortest configurable one: several sweeps find it, and no message id of the first resume is remembered any more. */
+export const feedbackTimeoutMsMin = ms(300_000);
 /** Default for the longest delay: ten years. */
 export const delayMsMaxDefault = ms(315_360_000_000);
 /** Last instant a timer may be due: NATS keeps schedules as 64-bit nanoseconds, which end in April 2262. */
@@ -175,6 +179,8 @@ export const sweepStuckRecheckMs = ms(2_000);
 export const sweepLeaseMs = ms(60_000);
 /** Overdue schedules that one sweep looks at for a second time. */
 export const sweepSuspectCountMax = 4_096;
+/** Unanswered timers that one sweep ends or resumes again: a new policy must not fill RESUMES in one go. */
+export const sweepTimeoutCountMax = 10_000;
 /** How often a worker asks whether SCHEDULES is still the stream that it was. */
 export const sweepObserveMs = ms(15_000);
 /** How often a worker tries again while a sweep is wanted and another worker holds the lease. */
@@ -232,6 +238,10 @@ export const reconcileBackoffMsMax = ms(60_000);
 export const resyncIntervalMs = ms(60_000);
 /** The operator looks again after this time at something that is under way and may not tell of its end. */
 export const lookAgainMs = ms(5_000);
+/** A Secret that was missing is looked for after this time: the operator has no right to watch Secrets. */
+export const secretLookAgainMs = ms(15_000);
+/** Two looks at a stream that seems to have lost its end are at least this far apart. */
+export const rewindConfirmMs = ms(2_000);
 /** Leader election: a lease not seen to change for this long is free. */
 export const leaderLeaseMs = ms(15_000);
 /** Leader election: a leader that did not renew for this long stops. */
@@ -292,8 +302,8 @@ export const eventsRememberedMax = 2_048;
 export const eventSeriesMs = ms(600_000);
 /** Events about one resource within `eventSeriesMs`; more are dropped. */
 export const eventsPerResourceMax = 30;
-/** Longest note of an event, in characters. */
-export const eventNoteCharsMax = 1_024;
+/** Longest note of an event: a bound of the API, which counts bytes. */
+export const eventNoteBytesMax = 1_024;
 
 assert(atomicBatchSizeMax < 1_000, "atomic batches below the broker's limit");
 assert(multiGetSizeMax <= 1_024, "multi-gets within the broker's limit");
@@ -307,6 +317,7 @@ assert(publishTimeoutMs < ackWaitMs, "a publish settles within the acknowledgeme
 assert(leaderRenewDeadlineMs < leaderLeaseMs, "a leader stops before its lease is free");
 assert(leaderRetryMs * 2 < leaderRenewDeadlineMs, "two renewals fit before the deadline");
 assert(admissionUsageAgeMsMax > admissionPollMsMax + apiTimeoutMs, "one slow look does not close admission");
+assert(feedbackTimeoutMsMin > 2 * duplicateWindowMs, "the first resume's message id is forgotten before it is published again");
 assert(sweepLeaseMs > 3 * sweepTickMs, "a lease outlives several tries of others");
 assert(sweepRepublishCountMax <= sweepSuspectCountMax, "only what was looked at twice is published again");
 assert(newerInputRecheckMs < ackWaitMs, "a recheck fits in the acknowledgement wait");

@@ -16,9 +16,12 @@ export const feedbackMessageId = (
   feedback: { readonly verb: FeedbackVerb; readonly generation: number; readonly fence: number; readonly receiptHash: ContentHash },
 ): string => `${feedback.verb}:${key.ref}:${String(feedback.generation)}:${String(feedback.fence)}:${short(feedback.receiptHash)}`;
 
-/** Id of a resume: the same for every copy of one generation. */
-export const resumeMessageId = (key: TimerKey, at: { readonly generation: number; readonly fence: number }): string =>
-  `resume:${key.ref}:${String(at.generation)}:${String(at.fence)}`;
+/**
+ * Id of a resume: the same for every copy of one generation. The one that is owed once more because no feedback came has
+ * its own: the first may have been stored so late that its id would swallow the second.
+ */
+export const resumeMessageId = (key: TimerKey, at: { readonly generation: number; readonly fence: number; readonly resumedAgainAtMs?: number }): string =>
+  `resume:${key.ref}:${String(at.generation)}:${String(at.fence)}${at.resumedAgainAtMs === undefined ? "" : ":again"}`;
 
 /** Id of the archive record. */
 export const terminalMessageId = (key: TimerKey): string => `terminal:${key.ref}`;

@@ -38,7 +38,7 @@ const base = {
 
 const recordSchema = z.discriminatedUnion("phase", [
   z.object({ ...base, phase: z.literal("waiting") }),
-  z.object({ ...base, phase: z.literal("elapsed"), armedFence: counter, elapsedAtMs: epochMs }),
+  z.object({ ...base, phase: z.literal("elapsed"), armedFence: counter, elapsedAtMs: epochMs, resumedAgainAtMs: epochMs.exactOptional() }),
   z.object({
     ...base,
     phase: z.literal("terminal"),
@@ -106,7 +106,7 @@ function phaseFields(record: TimerRecord): Record<string, JsonValue | undefined>
     case "waiting":
       return {};
     case "elapsed":
-      return { armedFence: record.armedFence, elapsedAtMs: record.elapsedAtMs };
+      return { armedFence: record.armedFence, elapsedAtMs: record.elapsedAtMs, resumedAgainAtMs: record.resumedAgainAtMs };
     case "terminal":
       return {
         outcome: record.outcome,

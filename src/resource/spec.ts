@@ -9,7 +9,7 @@
  * 3. Every string, list and map is bounded: rules over unbounded values are refused by the API server.
  */
 import { z } from "zod";
-import { delayMsMaxDefault, payloadBytesMax, retriesMaxDefault } from "../base/limits.ts";
+import { delayMsMaxDefault, feedbackTimeoutMsDefault, feedbackTimeoutMsMin, payloadBytesMax, retriesMaxDefault } from "../base/limits.ts";
 import { resourceBounds as bounds } from "./bounds.ts";
 import { byteSize, quantity } from "./quantity.ts";
 
@@ -132,6 +132,18 @@ const resume = z.object({
   maxAckPending: z.int32().min(1).max(bounds.ackPendingMax).default(1_000).meta({ description: "Resumes that may be delivered and not yet acknowledged." }),
 });
 
+const feedback = z.object({
+  timeoutSeconds: z
+    .int32()
+    .min(feedbackTimeoutMsMin / 1_000)
+    .max(bounds.delaySecondsMax)
+    .default(feedbackTimeoutMsDefault / 1_000)
+    .meta({ description: "An elapsed timer without feedback for this long counts as unanswered. Found by the sweep, so up to a sweep interval later." }),
+  onTimeout: z.enum(["None", "Fail", "ResumeAgain"]).default("None").meta({
+    description: "What happens to an unanswered timer. None: it is counted and goes on waiting. Fail: it ends as failed, with the code feedback_timeout. ResumeAgain: the same resume is published once more.",
+  }),
+});
+
 const sweep = z.object({
   intervalSeconds: z.int32().min(bounds.sweepIntervalSecondsMin).max(86_400).default(300).meta({ description: "How often state and schedules are compared." }),
   graceSeconds: z.int32().min(1).max(3_600).default(5).meta({ description: "How late a timer may be before the sweep looks at it." }),
@@ -213,6 +225,7 @@ export const specSchema = z.object({
   limits: limits.prefault({}).meta({ description: "What a start may ask for." }),
   admission: admission.prefault({}).meta({ description: "When new timers are accepted." }),
   resume: resume.prefault({}).meta({ description: "How resumes are delivered to the flow's owner." }),
+  feedback: feedback.prefault({}).meta({ description: "What becomes of resumes that nobody answers." }),
   sweep: sweep.prefault({}).meta({ description: "The regular comparison of state and schedules." }),
   workers: workers.prefault({}).meta({ description: "The processes that move timers." }),
   acknowledge: z

@@ -9,6 +9,7 @@
  */
 import { z } from "zod";
 import { unreachable } from "../base/assert.ts";
+import { feedbackTimeoutMsDefault } from "../base/limits.ts";
 import type { DurationMs } from "../base/units.ts";
 import { resourceBounds as bounds } from "./bounds.ts";
 import type { DeepReadonly, DurableTimerSpec } from "./durable-timer.ts";
@@ -38,6 +39,7 @@ export const workerConfigSchema = z.object({
   }),
   limits: z.object({ payloadBytesMax: z.int().min(1), delayMsMax: durationMs, retriesMax: z.int().min(0), replyPrefix: z.string().min(1) }),
   admission: z.object({ closePercent: z.int().min(1).max(100), reopenPercent: z.int().min(0).max(100) }),
+  feedback: optional(z.object({ timeoutMs: durationMs, onTimeout: z.enum(["none", "fail", "resume_again"]) })),
   sweep: z.object({ intervalMs: durationMs, graceMs: durationMs }),
   lookahead: z.int().min(1),
   shutdownGraceMs: durationMs,
@@ -62,6 +64,7 @@ export function workerConfigOf(spec: DurableTimerSpec, folders: SecretFolders): 
       replyPrefix: spec.nats.replyPrefix,
     },
     admission: { closePercent: spec.admission.closePercent, reopenPercent: spec.admission.reopenPercent },
+    ...feedbackOf(spec),
     sweep: { intervalMs: seconds(sweep.intervalSeconds), graceMs: seconds(sweep.graceSeconds) },
     // As the spec has it: a bound of ours in it would roll every worker whenever a release changes the bound.
     lookahead: workers.maxAckPending,
@@ -87,6 +90,15 @@ export function readWorkerConfig(text: string): ReadWorkerConfig {
   const read = workerConfigSchema.safeParse(json, { reportInput: true });
   return read.success ? { ok: true, config: read.data } : { ok: false, problems: problemsOf(read.error, []) };
 }
+
+/** Nothing for the default, which every worker knows: its arrival in a release must not roll workers that do not use it. */
+function feedbackOf({ feedback }: DurableTimerSpec): Pick<WorkerConfig, "feedback"> {
+  const timeoutMs = seconds(feedback.timeoutSeconds);
+  if (feedback.onTimeout === "None" && timeoutMs === feedbackTimeoutMsDefault) return {};
+  return { feedback: { timeoutMs, onTimeout: policies[feedback.onTimeout] } };
+}
+
+const policies = { None: "none", Fail: "fail", ResumeAgain: "resume_again" } as const;
 
 function natsConfigOf(spec: DurableTimerSpec, folders: SecretFolders): WorkerConfig["nats"] {
   const { servers, jetStreamDomain, tls } = spec.nats;

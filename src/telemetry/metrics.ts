@@ -118,6 +118,7 @@ function sweepMetrics(registry: Registry): Pick<WorkerMetrics, "swept" | "sweepA
   const overdue = new Gauge({ name: "durable_timer_worker_timers_overdue", help: "Timers that wait beyond due time and grace, as the last sweep counted them.", registers });
   const overdueAge = new Gauge({ name: "durable_timer_worker_oldest_overdue_age_seconds", help: "How long the most overdue timer has been due, at the last sweep; 0 without one.", registers });
   const elapsedAge = new Gauge({ name: "durable_timer_worker_oldest_elapsed_age_seconds", help: "How long the oldest elapsed timer has waited for feedback, at the last sweep; 0 without one.", registers });
+  const unanswered = new Gauge({ name: "durable_timer_worker_timers_unanswered", help: "Elapsed timers without feedback for longer than spec.feedback has it, as the last sweep counted them.", registers });
   const unreadable = new Gauge({ name: "durable_timer_worker_records_unreadable", help: "Records that this version cannot read, as the last sweep counted them.", registers });
   for (const result of keysOf(sweepResults)) sweeps.inc({ result }, 0);
   for (const action of keysOf(sweepActions)) actions.inc({ action }, 0);
@@ -133,6 +134,7 @@ function sweepMetrics(registry: Registry): Pick<WorkerMetrics, "swept" | "sweepA
       overdue.set(counts.overdue);
       overdueAge.set(seconds(counts.oldestOverdueMs));
       elapsedAge.set(seconds(counts.oldestElapsedMs));
+      unanswered.set(counts.unanswered);
       unreadable.set(counts.unreadable);
     },
   };
@@ -185,7 +187,7 @@ const admissionReasons: Readonly<Record<AdmissionReason, true>> = {
 const sweepResults: Readonly<Record<SweepResult, true>> = { completed: true, incomplete: true, interrupted: true, held_by_another: true, failed: true };
 
 const sweepActions: Readonly<Record<SweepAction, true>> = {
-  armed: true, rearmed: true, republished: true, resumed: true, finished: true, removed: true, superseded: true, failed: true, set_aside: true,
+  armed: true, rearmed: true, republished: true, resumed: true, timed_out: true, resumed_again: true, finished: true, removed: true, superseded: true, failed: true, set_aside: true,
 };
 
 const reconcileResults: Readonly<Record<ReconcileResult, true>> = { unchanged: true, changed: true, failed: true, gone: true };

@@ -5,7 +5,7 @@ import type { Decision, RejectionCode, TimerView } from "./decision.ts";
 import { sameLineage } from "./identity.ts";
 import type { FeedbackInput } from "./input.ts";
 import {
-  inputAge, type ElapsedRecord, type FailureCause, type Receipt, type TerminalRecord, type TimerRecord, type WaitingRecord,
+  inputAge, recordBase, type ElapsedRecord, type FailureCause, type Receipt, type TerminalRecord, type TimerRecord, type WaitingRecord,
 } from "./record.ts";
 import { followingWrites, isAtLeast } from "./writes.ts";
 
@@ -86,15 +86,6 @@ function end(known: WaitingRecord | ElapsedRecord, feedback: FeedbackInput, fail
     ...(failure === undefined ? {} : { failure }),
     fence: known.fence + 1, receipt: receiptOf(feedback), endedAtMs: feedback.receivedAtMs,
     ...(known.phase === "elapsed" ? { elapsedAtMs: known.elapsedAtMs } : {}),
-  };
-}
-
-/** The fields that every phase has, without those of the phase that is left. */
-function recordBase(known: WaitingRecord | ElapsedRecord) {
-  const { lineage, snapshotHash, payloadHash, payloadBytes, maxRetries, retryDelayMs, startedAtMs, dueAtMs, generation, fence } = known;
-  return {
-    lineage, snapshotHash, payloadHash, payloadBytes, maxRetries, startedAtMs, dueAtMs, generation, fence,
-    ...(retryDelayMs === undefined ? {} : { retryDelayMs }),
   };
 }
 

@@ -54,6 +54,8 @@ export type ElapsedRecord = RecordBase & {
   /** Fence of the waiting record whose wake led here; recognises that wake's second copy. */
   readonly armedFence: number;
   readonly elapsedAtMs: EpochMs;
+  /** Present when no feedback came in time and the resume was therefore owed once more: when the sweep that saw it began. */
+  readonly resumedAgainAtMs?: EpochMs;
 };
 
 /** Ended: lives in STATE only until the archive holds exactly its bytes (I6). */
@@ -68,6 +70,15 @@ export type TerminalRecord = RecordBase & {
 
 /** A timer in any phase. */
 export type TimerRecord = WaitingRecord | ElapsedRecord | TerminalRecord;
+
+/** The fields that every phase has, without those of the phase that is left and without the receipt. */
+export function recordBase(known: RecordBase): Omit<RecordBase, "receipt"> {
+  const { lineage, snapshotHash, payloadHash, payloadBytes, maxRetries, retryDelayMs, startedAtMs, dueAtMs, generation, fence } = known;
+  return {
+    lineage, snapshotHash, payloadHash, payloadBytes, maxRetries, startedAtMs, dueAtMs, generation, fence,
+    ...(retryDelayMs === undefined ? {} : { retryDelayMs }),
+  };
+}
 
 /** How input that names a generation and fence relates to a record. */
 export type InputAge = "older" | "equal" | "newer";

@@ -26,6 +26,10 @@ export type SweepAction =
   | "republished"
   /** An elapsed record had lost its wake: its resume was published again. */
   | "resumed"
+  /** No feedback came in time: the timer was ended. */
+  | "timed_out"
+  /** No feedback came in time: the same resume was published once more. */
+  | "resumed_again"
   /** A terminal record was archived and removed. */
   | "finished"
   /** A live record of an archived timer was removed. */
@@ -44,6 +48,8 @@ export type SweepResult = "completed" | "incomplete" | "interrupted" | "held_by_
 export type TimerCounts = {
   readonly waiting: number;
   readonly elapsed: number;
+  /** Elapsed, and without feedback for longer than `spec.feedback` has it. */
+  readonly unanswered: number;
   /** Waiting beyond due time and grace. */
   readonly overdue: number;
   /** Records and notes that this version cannot read. */

@@ -32,8 +32,8 @@ export type ActionContext = {
   readonly sha256: Sha256;
 };
 
-/** What came of a repair. */
-export type ActionResult = { readonly action: SweepAction; readonly problem?: string };
+/** What came of a repair; `isLoose` when it stopped after its first write began and before its last one was stored. */
+export type ActionResult = { readonly action: SweepAction; readonly problem?: string; readonly isLoose?: true };
 
 /** Repairs records of different timers; one result per repair, in order. */
 export async function carryOut(context: ActionContext, repairs: readonly Repair[]): Promise<readonly ActionResult[]> {
@@ -41,11 +41,14 @@ export async function carryOut(context: ActionContext, repairs: readonly Repair[
     const decidedAtMs = context.clock.monotonicMs();
     const removals = unchanged.filter(({ decision }) => decision.kind === "remove");
     const others = unchanged.filter(({ decision }) => decision.kind !== "remove");
-    const jobs = others.map(({ key, record, revision, decision }) => ({ key, record, revision, writes: writesOf(decision, record) }));
+    const jobs = others.map(({ key, record, revision, decision }) => ({ key, revision, ...workOf(decision, record) }));
     const written = jobs.length === 0 ? [] : await executeWrites({ ...context, decidedAtMs }, jobs);
     const removed = removals.length === 0 ? [] : await context.ports.state.remove(removals.map(({ key, revision }) => ({ key, expected: revision })));
     return new Map<Repair, ActionResult>([
-      ...others.map((repair, index) => [repair, resultOf(present(written[index], "one result per job"), repair)] as const),
+      ...others.map((repair, index) => {
+        const result = present(written[index], "one result per job");
+        return [repair, { ...resultOf(result, repair), ...(result.kind === "done" ? {} : { isLoose: true }) }] as const;
+      }),
       ...removals.map((repair, index) => [repair, { action: actionOf(present(removed[index], "one outcome per removal"), "removed") }] as const),
     ]);
   });
@@ -76,17 +79,20 @@ async function onlyUnchanged<T extends SweptRecord>(
   return all.map((one, index) => results.get(one) ?? { action: present(reads[index], "one read per record").kind === "failed" ? "failed" : "superseded" });
 }
 
-function writesOf(decision: Repair["decision"], record: TimerRecord): readonly Write[] {
+function workOf(decision: Repair["decision"], record: TimerRecord): { readonly record: TimerRecord; readonly writes: readonly Write[] } {
   switch (decision.kind) {
     case "arm":
     case "rearm":
-      return ["schedule"];
+      return { record, writes: ["schedule"] };
     case "resume":
-      return ["resume"];
+      return { record, writes: ["resume"] };
+    case "fail":
+    case "resume_again":
+      return { record: decision.next, writes: decision.writes };
     case "finish":
-      return followingWrites(record);
+      return { record, writes: followingWrites(record) };
     case "remove":
-      return [];
+      return { record, writes: [] };
     default:
       return unreachable(decision);
   }
@@ -97,6 +103,8 @@ function resultOf(result: WriteResult, { decision }: Repair): ActionResult {
     case "done":
       return { action: doneAs[decision.kind] };
     case "again":
+      // Feedback came first; or nobody knows, and the next sweep finds out.
+      return { action: result.at === "state" && result.isLost === true ? "superseded" : "failed" };
     case "failed":
       return { action: "failed" };
     case "corrupt":
@@ -122,5 +130,5 @@ function actionOf(outcome: WriteOutcome, done: SweepAction): SweepAction {
 }
 
 const doneAs: Readonly<Record<Repair["decision"]["kind"], SweepAction>> = {
-  arm: "armed", rearm: "rearmed", resume: "resumed", finish: "finished", remove: "removed",
+  arm: "armed", rearm: "rearmed", resume: "resumed", fail: "timed_out", resume_again: "resumed_again", finish: "finished", remove: "removed",
 };

@@ -7,11 +7,20 @@
 import { unreachable } from "../base/assert.ts";
 import { stateMarkerTtlMs } from "../base/limits.ts";
 import { later, type DurationMs, type EpochMs } from "../base/units.ts";
+import { decideTimeout, isUnanswered, type FeedbackPolicy, type TimeoutDecision } from "../timer/decide-timeout.ts";
 import { inputAge, type ElapsedRecord, type TimerRecord, type WaitingRecord } from "../timer/record.ts";
 import type { Armed } from "./ports.ts";
 
+/**
+ * Up to where earlier sweeps have seen through what they resumed again: records up to this revision, and those that the
+ * last sweep wrote itself, which carry the time of its beginning. Any other record that says so may still owe its resume.
+ */
+export type ResumedAgainMark = { readonly revision: number; readonly atMs: EpochMs };
+
 /** What one look of the sweep is measured against. */
 export type SweepView = {
+  /** When the sweep began, on the broker's clock: what it writes into records as the time. */
+  readonly beganAtMs: EpochMs;
   /** A lower bound of the broker's clock. */
   readonly nowMs: EpochMs;
   readonly graceMs: DurationMs;
@@ -21,6 +30,9 @@ export type SweepView = {
   readonly owedSinceMs?: EpochMs;
   /** An earlier sweep has looked into the archive for the records up to this revision. */
   readonly checkedRevision: number;
+  /** What becomes of elapsed records without feedback. */
+  readonly feedback: FeedbackPolicy;
+  readonly resumedAgain?: ResumedAgainMark;
 };
 
 /** What has to be read before a record can be judged. */
@@ -42,6 +54,8 @@ export type SweepDecision =
   | { readonly kind: "suspect"; readonly sequence: number }
   /** Elapsed, and what owed its resume is gone: publish the resume again, under the same fence. */
   | { readonly kind: "resume" }
+  /** Elapsed, and no feedback came in time: what the policy asks for. */
+  | Exclude<TimeoutDecision, { kind: "leave" }>
   /** Terminal: archive and remove. */
   | { readonly kind: "finish" }
   /** A live record of a timer that has already ended (I7). */
@@ -53,7 +67,7 @@ export function needsOf(record: TimerRecord, revision: number, view: SweepView):
     case "waiting":
       return { armed: record.dueAtMs < view.horizonMs, archive: revision > view.checkedRevision && mayBeRevived(record, view.nowMs) };
     case "elapsed":
-      return { armed: isOwed(record, view), archive: false };
+      return { armed: isOwed(record, revision, view) || isTimeUp(record, view), archive: false };
     case "terminal":
       return { armed: false, archive: false };
     default:
@@ -62,19 +76,24 @@ export function needsOf(record: TimerRecord, revision: number, view: SweepView):
 }
 
 /** The decision about one record, from evidence that covers its needs. */
-export function decideSweep(record: TimerRecord, evidence: Evidence, view: SweepView): SweepDecision {
+export function decideSweep({ record, revision }: { readonly record: TimerRecord; readonly revision: number }, evidence: Evidence, view: SweepView): SweepDecision {
   switch (record.phase) {
     case "waiting":
       if (evidence.isArchived) return { kind: "remove" };
       return evidence.armed === undefined ? { kind: "leave" } : decideWaiting(record, evidence.armed, view);
     case "elapsed":
-      return evidence.armed === undefined ? { kind: "leave" } : decideElapsed(record, evidence.armed, view);
+      return evidence.armed === undefined ? { kind: "leave" } : decideElapsed({ record, revision }, evidence.armed, view);
     case "terminal":
       // Its writer is given the grace to finish by itself.
       return later(record.endedAtMs, view.graceMs) <= view.nowMs ? { kind: "finish" } : { kind: "leave" };
     default:
       return unreachable(record);
   }
+}
+
+/** True when feedback has been awaited for longer than the policy has it, whatever the policy is. */
+export function isLeftUnanswered(record: ElapsedRecord, { feedback, beganAtMs }: SweepView): boolean {
+  return isUnanswered(record, feedback, beganAtMs);
 }
 
 /** True when a waiting record should have been woken by now. */
@@ -90,8 +109,15 @@ function mayBeRevived(record: WaitingRecord, nowMs: EpochMs): boolean {
   return record.generation === 0 && later(record.startedAtMs, stateMarkerTtlMs) <= nowMs;
 }
 
-function isOwed(record: ElapsedRecord, { owedSinceMs }: SweepView): boolean {
-  return owedSinceMs !== undefined && record.elapsedAtMs >= owedSinceMs;
+/** A break may have lost the wake that owed the resume, or a sweep may have died between noting and publishing it again. */
+function isOwed(record: ElapsedRecord, revision: number, { owedSinceMs, resumedAgain }: SweepView): boolean {
+  if (owedSinceMs !== undefined && record.elapsedAtMs >= owedSinceMs) return true;
+  if (record.resumedAgainAtMs === undefined) return false;
+  return resumedAgain === undefined || (revision > resumedAgain.revision && record.resumedAgainAtMs !== resumedAgain.atMs);
+}
+
+function isTimeUp(record: ElapsedRecord, { feedback, beganAtMs }: SweepView): boolean {
+  return decideTimeout(record, feedback, beganAtMs).kind !== "leave";
 }
 
 type Seen = NonNullable<Evidence["armed"]>;
@@ -112,12 +138,16 @@ function decideWaiting(record: WaitingRecord, { schedule, wake }: Seen, view: Sw
   }
 }
 
-/** The unacknowledged wake is the memory of the owed resume; what is left of an older generation is none. */
-function decideElapsed(record: ElapsedRecord, { schedule, wake }: Seen, view: SweepView): SweepDecision {
-  if (!isOwed(record, view)) return { kind: "leave" };
+/**
+ * The unacknowledged wake is the memory of the owed resume; what is left of an older generation is none. While that wake
+ * is there the resume may not be stored yet, and nobody can have answered it: time does not run out.
+ */
+function decideElapsed({ record, revision }: { readonly record: ElapsedRecord; readonly revision: number }, { schedule, wake }: Seen, view: SweepView): SweepDecision {
   const armedAt = { generation: record.generation, fence: record.armedFence };
   const willCome = [schedule, wake].some((armed) => armed !== undefined && inputAge(armed, armedAt) !== "older");
-  return willCome ? { kind: "leave" } : { kind: "resume" };
+  if (willCome) return { kind: "leave" };
+  // What is owed comes first: a timer whose resume may be lost has not been left unanswered.
+  return isOwed(record, revision, view) ? { kind: "resume" } : decideTimeout(record, view.feedback, view.beganAtMs);
 }
 
 /** An overdue schedule, as it was at the first look. */

@@ -10,9 +10,10 @@
  */
 import { present } from "../base/assert.ts";
 import { Failure, failureIn } from "../base/failure.ts";
-import { sweepPauseMs, sweepProbeSizeMax, sweepReportCountMax, sweepRepublishCountMax, sweepStuckRecheckMs, sweepSuspectCountMax } from "../base/limits.ts";
+import { sweepPauseMs, sweepProbeSizeMax, sweepReportCountMax, sweepRepublishCountMax, sweepStuckRecheckMs, sweepSuspectCountMax, sweepTimeoutCountMax } from "../base/limits.ts";
 import type { Log } from "../base/log.ts";
 import { later, type DurationMs, type EpochMs } from "../base/units.ts";
+import type { FeedbackPolicy } from "../timer/decide-timeout.ts";
 import type { WorkerMetrics } from "./metrics.ts";
 import type { ArmedLook, ReadFrom, StreamIdentity, WalkedRecord, WorkerPorts } from "./ports.ts";
 import { carryOut, republish, type ActionContext, type ActionResult, type Repair, type StuckRecord, type SweptRecord } from "./sweep-actions.ts";
@@ -34,6 +35,7 @@ export type PassOptions = {
   readonly beganAtMs: EpochMs;
   readonly intervalMs: DurationMs;
   readonly graceMs: DurationMs;
+  readonly feedback: FeedbackPolicy;
   readonly signal: AbortSignal;
   /** Called between portions; false when another worker has taken over. */
   readonly keepLease: () => Promise<boolean>;
@@ -67,6 +69,7 @@ class SweepPass {
   readonly #owedSinceMs: EpochMs | undefined;
   #suspects: StuckRecord[] = [];
   #reportCount = 0;
+  #timeoutCount = 0;
 
   constructor(context: PassContext, options: PassOptions) {
     this.#context = context;
@@ -85,7 +88,7 @@ class SweepPass {
     await this.#lookAgain();
     if (signal.aborted) return { kind: "interrupted" };
     const owed = this.#owedSinceMs !== undefined && this.#tally.hasOwedFailure() ? { owedSinceMs: this.#owedSinceMs } : {};
-    const summary = { ...this.#tally.counts(), beganAtMs, durationMs, checkedRevision: this.#checkedRevision(), schedules, ...owed };
+    const summary = { ...this.#tally.counts(), beganAtMs, durationMs, checkedRevision: this.#checkedRevision(), schedules, ...owed, ...this.#resumedAgain() };
     return { kind: "walked", summary, tally: this.#tally };
   }
 
@@ -118,7 +121,7 @@ class SweepPass {
       const decision = present(decisions[index], "a decision for every record");
       if (decision === "failed") this.#done({ key, revision, record }, { action: "failed" });
       else if (decision.kind === "suspect" && record.phase === "waiting") this.#suspect({ key, revision, record, sequence: decision.sequence });
-      else if (decision.kind !== "leave" && decision.kind !== "suspect") repairs.push({ key, revision, record, decision });
+      else if (decision.kind !== "leave" && decision.kind !== "suspect" && this.#hasRoomFor(decision)) repairs.push({ key, revision, record, decision });
     }
     const results = await carryOut(this.#context, repairs);
     for (const [index, repair] of repairs.entries()) this.#done(repair, present(results[index], "one result per repair"));
@@ -144,7 +147,7 @@ class SweepPass {
     return portion.map((one) => {
       const look = lookOf.get(one);
       if (look?.kind === "failed" || archived.get(one) === "failed") return "failed";
-      return decideSweep(one.record, { isArchived: archived.get(one) === "found", ...(look === undefined ? {} : { armed: look }) }, view);
+      return decideSweep(one, { isArchived: archived.get(one) === "found", ...(look === undefined ? {} : { armed: look }) }, view);
     });
   }
 
@@ -180,8 +183,17 @@ class SweepPass {
     if (this.#suspects.length < sweepSuspectCountMax) this.#suspects.push(suspect);
   }
 
-  #done(swept: SweptRecord, { action, problem }: ActionResult): void {
+  /** False for unanswered timers beyond those that one sweep takes on; the next one goes on with the others. */
+  #hasRoomFor({ kind }: SweepDecision): boolean {
+    if (kind !== "fail" && kind !== "resume_again") return true;
+    this.#timeoutCount += 1;
+    return this.#timeoutCount <= sweepTimeoutCountMax;
+  }
+
+  #done(swept: SweptRecord, { action, problem, isLoose }: ActionResult): void {
     this.#tally.act(action, swept.record);
+    // A resume of which nobody knows whether it was stored must not count as seen through.
+    if (swept.record.phase === "elapsed" && (action === "failed" || isLoose === true)) this.#tally.leaveLoose();
     this.#context.metrics.sweepActed(action, 1);
     if (action !== "set_aside" || this.#reportCount >= sweepReportCountMax) return;
     this.#reportCount += 1;
@@ -189,15 +201,23 @@ class SweepPass {
   }
 
   async #view(startedAtMs: number): Promise<SweepView> {
-    const { previous, intervalMs, graceMs } = this.#options;
+    const { previous, beganAtMs, intervalMs, graceMs, feedback } = this.#options;
     const nowMs = await brokerNowMs(this.#context.ports.clock);
     const walkMs = Math.max(previous?.durationMs ?? 0, this.#context.clock.monotonicMs() - startedAtMs);
     return {
-      nowMs, graceMs,
+      beganAtMs, nowMs, graceMs, feedback,
       horizonMs: later(nowMs, (2 * intervalMs + Math.ceil(walkMs)) as DurationMs),
       ...(this.#owedSinceMs === undefined ? {} : { owedSinceMs: this.#owedSinceMs }),
       checkedRevision: previous?.checkedRevision ?? 0,
+      ...(previous?.resumedAgain === undefined ? {} : { resumedAgain: previous.resumedAgain }),
     };
+  }
+
+  /** After a loose end the next sweep looks at everything again that this one noted. */
+  #resumedAgain(): Pick<SweepSummary, "resumedAgain"> {
+    const { previous, beganAtMs } = this.#options;
+    if (!this.#tally.hasLooseEnd()) return { resumedAgain: { revision: this.#tally.revisionMax(), atMs: beganAtMs } };
+    return previous?.resumedAgain === undefined ? {} : { resumedAgain: previous.resumedAgain };
   }
 
   /** Records whose look failed have to be looked at again. */

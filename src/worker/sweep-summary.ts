@@ -9,6 +9,7 @@ import { sweepBreakMarginMs } from "../base/limits.ts";
 import type { DurationMs, EpochMs } from "../base/units.ts";
 import type { TimerCounts } from "./metrics.ts";
 import type { StreamIdentity } from "./ports.ts";
+import type { ResumedAgainMark } from "./sweep-decide.ts";
 
 export type SweepSummary = TimerCounts & {
   /** On the broker's clock. */
@@ -20,6 +21,8 @@ export type SweepSummary = TimerCounts & {
   readonly schedules: StreamIdentity;
   /** Resumes of records elapsed from then on could not all be published again after a break. */
   readonly owedSinceMs?: EpochMs;
+  /** Up to where what was resumed again is known to have been published. */
+  readonly resumedAgain?: ResumedAgainMark;
 };
 
 /** The text of a summary as it is stored. */
@@ -34,9 +37,14 @@ export function decodeSummary(text: string): SweepSummary | undefined {
   const schedules = readIdentity(value["schedules"]);
   const numbers = numberFields.map((name) => value[name]);
   if (schedules === undefined || !numbers.every(isCount)) return undefined;
-  const owedSinceMs = value["owedSinceMs"];
-  const read = Object.fromEntries(numberFields.map((name, index) => [name, numbers[index]])) as unknown as Omit<SweepSummary, "schedules" | "owedSinceMs">;
-  return { ...read, schedules, ...(isCount(owedSinceMs) ? { owedSinceMs: owedSinceMs as EpochMs } : {}) };
+  const { owedSinceMs, unanswered } = value;
+  const resumedAgain = readMark(value["resumedAgain"]);
+  const read = Object.fromEntries(numberFields.map((name, index) => [name, numbers[index]])) as unknown as Omit<SweepSummary, "schedules" | "owedSinceMs" | "unanswered">;
+  return {
+    // Workers of the release before do not count these.
+    ...read, unanswered: isCount(unanswered) ? unanswered : 0, schedules,
+    ...(isCount(owedSinceMs) ? { owedSinceMs: owedSinceMs as EpochMs } : {}), ...(resumedAgain === undefined ? {} : { resumedAgain }),
+  };
 }
 
 /** True when what was known of the stream's content still holds. */
@@ -66,6 +74,12 @@ function readIdentity(value: unknown): StreamIdentity | undefined {
   const { incarnation, createdAt, lastSequence, serverId } = value as Record<keyof StreamIdentity, unknown>;
   if (typeof incarnation !== "string" || typeof createdAt !== "string" || !isCount(lastSequence)) return undefined;
   return { incarnation, createdAt, lastSequence, ...(typeof serverId === "string" ? { serverId } : {}) };
+}
+
+function readMark(value: unknown): ResumedAgainMark | undefined {
+  if (!isObject(value)) return undefined;
+  const { revision, atMs } = value as Record<keyof ResumedAgainMark, unknown>;
+  return isCount(revision) && isCount(atMs) ? { revision, atMs: atMs as EpochMs } : undefined;
 }
 
 function parseObject(text: string): Record<string, unknown> | undefined {

@@ -4,19 +4,21 @@ import { since, type DurationMs } from "../base/units.ts";
 import type { TimerRecord } from "../timer/record.ts";
 import type { SweepAction, TimerCounts } from "./metrics.ts";
 import type { WalkedRecord } from "./ports.ts";
-import { isOverdue, type SweepView } from "./sweep-decide.ts";
+import { isLeftUnanswered, isOverdue, type SweepView } from "./sweep-decide.ts";
 
 /** Counts of one pass, on their way to metrics and summary. */
 export class SweepTally {
   readonly #actions = new Map<SweepAction, number>();
   #waiting = 0;
   #elapsed = 0;
+  #unanswered = 0;
   #overdue = 0;
   #unreadable = 0;
   #oldestOverdueMs = 0;
   #oldestElapsedMs = 0;
   #revisionMax = 0;
   #hasOwedFailure = false;
+  #hasLooseEnd = false;
 
   meet({ revision, record }: WalkedRecord, view: SweepView): void {
     this.#revisionMax = Math.max(this.#revisionMax, revision);
@@ -42,6 +44,16 @@ export class SweepTally {
     return this.#hasOwedFailure;
   }
 
+  /** A record was noted as resumed again, or not, and whether its resume followed is not known. */
+  leaveLoose(): void {
+    this.#hasLooseEnd = true;
+  }
+
+  /** True when the next sweep has to look again at what this one resumed again. */
+  hasLooseEnd(): boolean {
+    return this.#hasLooseEnd;
+  }
+
   /** Highest revision met. */
   revisionMax(): number {
     return this.#revisionMax;
@@ -51,6 +63,7 @@ export class SweepTally {
     return {
       waiting: this.#waiting,
       elapsed: this.#elapsed,
+      unanswered: this.#unanswered,
       overdue: this.#overdue,
       unreadable: this.#unreadable,
       oldestOverdueMs: this.#oldestOverdueMs as DurationMs,
@@ -68,6 +81,7 @@ export class SweepTally {
         return;
       case "elapsed":
         this.#elapsed += 1;
+        if (isLeftUnanswered(record, view)) this.#unanswered += 1;
         this.#oldestElapsedMs = Math.max(this.#oldestElapsedMs, since(view.nowMs, record.elapsedAtMs));
         return;
       case "terminal":

@@ -19,9 +19,10 @@ import type { DurationMs, EpochMs, MonotonicMs } from "../base/units.ts";
 import { backoffMs } from "../concurrency/backoff.ts";
 import { WaiterList } from "../concurrency/waiters.ts";
 import { leaseKeys } from "../protocol/names.ts";
+import type { FeedbackPolicy } from "../timer/decide-timeout.ts";
 import type { SweepResult, WorkerMetrics } from "./metrics.ts";
 import type { StreamIdentity, WorkerPorts } from "./ports.ts";
-import type { WorkerSettings } from "./settings.ts";
+import { feedbackPolicyDefault, type WorkerSettings } from "./settings.ts";
 import { SweepLease } from "./sweep-lease.ts";
 import { brokerNowMs, sweepOnce, type PassResult } from "./sweep-pass.ts";
 import { decodeSummary, encodeSummary, isSameLife, type SweepSummary } from "./sweep-summary.ts";
@@ -36,6 +37,8 @@ export type SweeperOptions = {
   /** Unique per process. */
   readonly workerId: string;
   readonly settings: WorkerSettings["sweep"];
+  /** Without one, unanswered timers are only counted. */
+  readonly feedback?: FeedbackPolicy | undefined;
 };
 
 type Reason = "start_up" | "interval" | "break" | "retry";
@@ -144,13 +147,13 @@ export class Sweeper {
   }
 
   async #sweep(want: Want, stored: StoredSummary, { beganAtMs, signal }: { readonly beganAtMs: EpochMs; readonly signal: AbortSignal }): Promise<void> {
-    const { clock, settings, metrics } = this.#options;
+    const { clock, settings, feedback = feedbackPolicyDefault, metrics } = this.#options;
     const schedules = this.#schedules;
     if (schedules === undefined) return;
     const startedAtMs = clock.monotonicMs();
     const result = await sweepOnce(this.#options, {
       ...(stored.summary === undefined ? {} : { previous: stored.summary }),
-      schedules, beganAtMs, signal, ...settings, keepLease: () => this.#lease.extend(),
+      schedules, beganAtMs, signal, ...settings, feedback, keepLease: () => this.#lease.extend(),
     });
     const ended = await this.#conclude(result, stored.revision);
     const durationMs = (clock.monotonicMs() - startedAtMs) as DurationMs;
@@ -194,8 +197,8 @@ export class Sweeper {
     const { log } = this.#options;
     if (result.kind === "failed") return log.warn({ ...fields, err: result.failure }, "Gave up a sweep");
     if (result.kind === "interrupted") return log.info(fields, "Interrupted a sweep");
-    const { waiting, elapsed, overdue, unreadable } = result.summary;
-    const all = { ...fields, waiting, elapsed, overdue, unreadable, actions: Object.fromEntries(result.tally.actions()) };
+    const { waiting, elapsed, unanswered, overdue, unreadable } = result.summary;
+    const all = { ...fields, waiting, elapsed, unanswered, overdue, unreadable, actions: Object.fromEntries(result.tally.actions()) };
     if (result.tally.actions().size > 0 || reason === "break") log.info(all, "Swept the timers");
     else log.debug(all, "Swept the timers");
   }

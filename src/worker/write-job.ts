@@ -22,8 +22,8 @@ export type WriteJob = {
 
 export type WriteResult =
   | { readonly kind: "done" }
-  /** A compare-and-set was lost or a reply did not come: read from the leader and decide anew. */
-  | { readonly kind: "again"; readonly at: Write }
+  /** A compare-and-set was lost (`isLost`) or a reply did not come: read from the leader and decide anew. */
+  | { readonly kind: "again"; readonly at: Write; readonly isLost?: true }
   /** Surely not written, for a reason that another round would not change now. */
   | { readonly kind: "failed"; readonly at: Write; readonly failure: Failure }
   /** What is stored contradicts itself; this timer is set aside, others go on. */
@@ -43,5 +43,6 @@ export type Progress = { readonly job: WriteJob; revision?: number; result?: Wri
 /** Turns an outcome that is not success into the job's result; success leaves it open for the next stage. */
 export function note(progress: Progress, at: Write, outcome: WriteOutcome): void {
   if (outcome.kind === "stored") return;
-  progress.result = outcome.kind === "refused" ? { kind: "failed", at, failure: outcome.failure } : { kind: "again", at };
+  if (outcome.kind === "refused") progress.result = { kind: "failed", at, failure: outcome.failure };
+  else progress.result = outcome.kind === "unknown" ? { kind: "again", at } : { kind: "again", at, isLost: true };
 }

@@ -142,7 +142,7 @@ const values: Record<keyof typeof limits, unknown> = {
   eventsRememberedMax: 2_048,
   eventSeriesMs: 600_000,
   eventsPerResourceMax: 30,
-  eventNoteCharsMax: 1_024,
+  eventNoteBytesMax: 1_024,
 };
 
 test("every bound has the value that was decided", () => {

@@ -119,6 +119,7 @@ describe("a resource", () => {
         limits: { payloadBytesMax: 1_000_000, delaySecondsMax: 315_360_000, retriesMax: 1_000 },
         admission: { state: "Open", closePercent: 85, reopenPercent: 75 },
         resume: { state: "Open", ackWaitSeconds: 60, maxAckPending: 1_000 },
+        feedback: { timeoutSeconds: 86_400, onTimeout: "None" },
         sweep: { intervalSeconds: 300, graceSeconds: 5 },
         workers: {
           replicas: 2,

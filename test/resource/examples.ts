@@ -46,6 +46,7 @@ export const fullSpec = {
   limits: { payloadBytesMax: 65_536, delaySecondsMax: 86_400, retriesMax: 3 },
   admission: { state: "Closed", closePercent: 90, reopenPercent: 50 },
   resume: { state: "Paused", ackWaitSeconds: 30, maxAckPending: 10 },
+  feedback: { timeoutSeconds: 600, onTimeout: "ResumeAgain" },
   sweep: { intervalSeconds: 60, graceSeconds: 2 },
   workers: {
     replicas: 5,
@@ -178,6 +179,8 @@ export const specExamples: readonly SpecExample[] = [
     field: "spec.admission.reopenPercent",
     because: "defaults take part in the rules",
   },
+  { name: "a feedback timeout below five minutes", patch: { feedback: { timeoutSeconds: 299 } }, field: "spec.feedback.timeoutSeconds", because: "the sweep finds it, and the first resume's message id must be forgotten" },
+  { name: "an unknown policy for unanswered timers", patch: { feedback: { onTimeout: "Retry" } }, field: "spec.feedback.onTimeout", because: "a misspelt policy must not count as None" },
   {
     name: "a sweep grace as long as its interval",
     patch: { sweep: { intervalSeconds: 60, graceSeconds: 60 } },

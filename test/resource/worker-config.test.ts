@@ -23,6 +23,7 @@ describe("workerConfigOf", () => {
       },
       limits: { payloadBytesMax: 65_536, delayMsMax: 86_400_000, retriesMax: 3, replyPrefix: "_INBOX.payments" },
       admission: { closePercent: 90, reopenPercent: 50 },
+      feedback: { timeoutMs: 600_000, onTimeout: "resume_again" },
       sweep: { intervalMs: 60_000, graceMs: 2_000 },
       lookahead: 500,
       shutdownGraceMs: 55_000,
@@ -45,6 +46,13 @@ describe("workerConfigOf", () => {
   it("does not change when admission is closed, so that an emergency stop is no rollout", () => {
     const closed = spec({ admission: { state: "Closed" }, resume: { state: "Paused" }, workers: { replicas: 9 } });
     expect(workerConfigText(workerConfigOf(closed, folders))).toBe(workerConfigText(workerConfigOf(spec({}), folders)));
+  });
+
+  it("says nothing of the feedback policy unless it differs from what workers do anyway, so that its arrival rolls nobody", () => {
+    expect(workerConfigOf(spec({}), folders)).not.toHaveProperty("feedback");
+    expect(workerConfigOf(spec({ feedback: { timeoutSeconds: 86_400, onTimeout: "None" } }), folders)).not.toHaveProperty("feedback");
+    expect(workerConfigOf(spec({ feedback: { timeoutSeconds: 300 } }), folders).feedback).toEqual({ timeoutMs: 300_000, onTimeout: "none" });
+    expect(workerConfigOf(spec({ feedback: { onTimeout: "Fail" } }), folders).feedback).toEqual({ timeoutMs: 86_400_000, onTimeout: "fail" });
   });
 
   it("hands on how much all may hold together as it is: the worker knows its own bound, and a release that changes it rolls nobody", () => {

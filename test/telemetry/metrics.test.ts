@@ -78,13 +78,14 @@ describe("a worker's metrics", () => {
     metrics.swept("held_by_another", ms(0));
     metrics.swept("completed", ms(2_000));
     metrics.sweepActed("armed", 4);
-    metrics.timers({ waiting: 10, elapsed: 3, overdue: 1, unreadable: 2, oldestOverdueMs: ms(5_000), oldestElapsedMs: ms(60_000) });
+    metrics.timers({ waiting: 10, elapsed: 3, unanswered: 3, overdue: 1, unreadable: 2, oldestOverdueMs: ms(5_000), oldestElapsedMs: ms(60_000) });
     expect(await value('durable_timer_worker_sweeps_total{result="held_by_another"}')).toBe(1);
     expect(await value("durable_timer_worker_sweep_duration_seconds_count")).toBe(1);
     expect(await value('durable_timer_worker_sweep_actions_total{action="armed"}')).toBe(4);
     expect(await value('durable_timer_worker_timers{phase="waiting"}')).toBe(10);
     expect(await value('durable_timer_worker_timers{phase="elapsed"}')).toBe(3);
     expect(await value("durable_timer_worker_timers_overdue")).toBe(1);
+    expect(await value("durable_timer_worker_timers_unanswered")).toBe(3);
     expect(await value("durable_timer_worker_records_unreadable")).toBe(2);
     expect(await value("durable_timer_worker_oldest_overdue_age_seconds")).toBe(5);
     expect(await value("durable_timer_worker_oldest_elapsed_age_seconds")).toBe(60);

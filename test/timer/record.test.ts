@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { inputAge } from "../../src/timer/record.ts";
+import { inputAge, recordBase } from "../../src/timer/record.ts";
+import { elapsed, receipt, terminal, waiting } from "./records.ts";
 
 test.each([
   [{ generation: 1, fence: 4 }, "equal", "it names the very point"],
@@ -10,4 +11,11 @@ test.each([
   [{ generation: 2, fence: 6 }, "newer", "the next generation"],
 ] as const)("%o is %s than generation 1 and fence 4", (input, want, because) => {
   expect(inputAge(input, { generation: 1, fence: 4 }), because).toBe(want);
+});
+
+test("what every phase has is the same for each phase of one generation, and holds no receipt", () => {
+  const { phase: _phase, ...base } = waiting();
+  for (const record of [waiting({ receipt: receipt() }), elapsed({ fence: 1 }), terminal({ fence: 1 })]) expect(recordBase(record)).toEqual(base);
+  const { retryDelayMs: _delay, ...once } = base;
+  expect(recordBase(once)).toEqual(once);
 });

@@ -16,7 +16,7 @@ const elapsed = elapsedRecord(timer);
 const terminal = terminalRecord(timer);
 
 const view = (nowMs: number, changes: Partial<SweepView> = {}): SweepView => ({
-  nowMs: at(nowMs), graceMs: ms(5_000), horizonMs: at(nowMs + 600_000), checkedRevision: 0, ...changes,
+  beganAtMs: at(nowMs), nowMs: at(nowMs), feedback: { timeoutMs: ms(86_400_000), onTimeout: "none" }, graceMs: ms(5_000), horizonMs: at(nowMs + 600_000), checkedRevision: 0, ...changes,
 });
 const armed = (generation: number, fence: number, sequence = 7): Armed => ({ generation, fence, dueAtMs: at(60_000), sequence });
 const seen = (armedNow: { readonly schedule?: Armed; readonly wake?: Armed }): Evidence => ({ isArchived: false, armed: armedNow });
@@ -59,7 +59,7 @@ describe("a waiting record", () => {
     { name: "that was only checked against the archive is left", evidence: { isArchived: false }, want: { kind: "leave" }, because: "it is due far ahead" },
   ];
   test.each(rows)("$name", ({ record = waiting, evidence, nowMs = 0, want, because }) => {
-    expect(decideSweep(record, evidence, view(nowMs)), because).toEqual(want);
+    expect(decideSweep({ record, revision: 1 }, evidence, view(nowMs)), because).toEqual(want);
   });
 });
 
@@ -76,7 +76,32 @@ describe("an elapsed record", () => {
     { name: "that nobody looked closer at is left", evidence: { isArchived: false }, changes: owed, want: { kind: "leave" }, because: "nothing is known" },
   ];
   test.each(rows)("$name", ({ evidence, changes, want, because }) => {
-    expect(decideSweep(elapsed, evidence, view(90_000, changes)), because).toEqual(want);
+    expect(decideSweep({ record: elapsed, revision: 1 }, evidence, view(90_000, changes)), because).toEqual(want);
+  });
+});
+
+describe("an elapsed record without feedback", () => {
+  const fail = { feedback: { timeoutMs: ms(30_000), onTimeout: "fail" } } as const;
+  const again = { feedback: { timeoutMs: ms(30_000), onTimeout: "resume_again" } } as const;
+  const noted = elapsedRecord(timer, { resumedAgainAtMs: at(90_000) });
+  const noted7 = { record: noted, revision: 7 };
+  const rows: readonly { name: string; swept?: { record: TimerRecord; revision: number }; evidence?: Evidence; changes: Partial<SweepView>; want: SweepDecision["kind"]; because: string }[] = [
+    { name: "is ended when its time is up", changes: fail, want: "fail", because: "the policy" },
+    { name: "is resumed again when its time is up", changes: again, want: "resume_again", because: "the policy" },
+    { name: "is left until then", changes: { feedback: { timeoutMs: ms(30_001), onTimeout: "fail" } }, want: "leave", because: "thirty seconds have passed" },
+    { name: "is left as long as its wake is there", evidence: seen({ wake: armed(0, 1) }), changes: fail, want: "leave", because: "the resume may not be stored yet, so nobody can have answered" },
+    { name: "is judged by the sweep's beginning", changes: { ...fail, beganAtMs: at(89_999) }, want: "leave", because: "what is written names that time, and may not lie before the time is up" },
+    { name: "after a break is resumed first", changes: { ...fail, owedSinceMs: at(0) }, want: "resume", because: "its resume may never have been stored" },
+    { name: "that was noted by an unknown sweep is resumed", swept: noted7, changes: again, want: "resume", because: "that sweep may have died in between" },
+    { name: "that was noted by a sweep which came to no end is resumed", swept: noted7, changes: { ...again, resumedAgain: { revision: 6, atMs: at(50_000) } }, want: "resume", because: "the note is younger than what was seen through" },
+    { name: "that was noted by the last sweep is left", swept: noted7, changes: { ...again, resumedAgain: { revision: 6, atMs: at(90_000) } }, want: "leave", because: "it saw its own notes through" },
+    { name: "that was noted before the last sweep is left", swept: noted7, changes: { ...again, resumedAgain: { revision: 7, atMs: at(95_000) } }, want: "leave", because: "that one met it and saw it through" },
+    { name: "that was noted is resumed though the policy has changed", swept: noted7, changes: fail, want: "resume", because: "what is owed comes first" },
+  ];
+  test.each(rows)("$name", ({ swept = { record: elapsed, revision: 1 }, evidence = seen({}), changes, want, because }) => {
+    const looked = view(90_000, changes);
+    expect(decideSweep(swept, evidence, looked).kind, because).toBe(want);
+    expect(needsOf(swept.record, swept.revision, looked).armed || want === "leave", "what is acted on was looked at").toBe(true);
   });
 });
 
@@ -87,7 +112,7 @@ describe("a terminal record", () => {
     { name: "is left within the grace", nowMs: 65_999, want: { kind: "leave" }, because: "its writer is probably at it" },
   ];
   test.each(rows)("$name", ({ nowMs, want, because }) => {
-    expect(decideSweep(terminal, { isArchived: false }, view(nowMs)), because).toEqual(want);
+    expect(decideSweep({ record: terminal, revision: 1 }, { isArchived: false }, view(nowMs)), because).toEqual(want);
   });
 });
 

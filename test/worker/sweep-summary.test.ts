@@ -7,7 +7,7 @@ import { ms } from "../fakes/timers.ts";
 
 const schedules: StreamIdentity = { incarnation: "a", createdAt: "2030-01-01T00:00:00Z", lastSequence: 100, serverId: "S1" };
 const summary: SweepSummary = {
-  beganAtMs: Date.UTC(2030, 0, 2) as EpochMs, durationMs: ms(40), checkedRevision: 12, waiting: 5, elapsed: 2, overdue: 1, unreadable: 0,
+  beganAtMs: Date.UTC(2030, 0, 2) as EpochMs, durationMs: ms(40), checkedRevision: 12, waiting: 5, elapsed: 2, unanswered: 1, overdue: 1, unreadable: 0,
   oldestOverdueMs: ms(7_000), oldestElapsedMs: ms(90_000), schedules,
 };
 
@@ -16,6 +16,20 @@ describe("a summary", () => {
     expect(decodeSummary(encodeSummary(summary))).toEqual(summary);
     const owed = { ...summary, owedSinceMs: 5 as EpochMs, schedules: { incarnation: "a", createdAt: "x", lastSequence: 0 } };
     expect(decodeSummary(encodeSummary(owed))).toEqual(owed);
+  });
+
+  test("comes back with the mark of what was resumed again, and without it when it makes no sense", () => {
+    const marked = { ...summary, resumedAgain: { revision: 7, atMs: 9 as EpochMs } };
+    expect(decodeSummary(encodeSummary(marked))).toEqual(marked);
+    const stored = JSON.parse(encodeSummary(marked)) as object;
+    for (const resumedAgain of [7, null, {}, { revision: "7", atMs: 9 }, { revision: 7 }]) {
+      expect(decodeSummary(JSON.stringify({ ...stored, resumedAgain }))).toEqual(summary);
+    }
+  });
+
+  test("of the release before, which counts fewer things, is still read", () => {
+    const { unanswered: _, ...before } = JSON.parse(encodeSummary(summary)) as Record<string, unknown>;
+    expect(decodeSummary(JSON.stringify(before))).toEqual({ ...summary, unanswered: 0 });
   });
 
   test("of a later version with further fields is still read", () => {

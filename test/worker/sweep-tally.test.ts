@@ -7,7 +7,7 @@ import { elapsedRecord, ms, terminalRecord, testTimer, waitingRecord } from "../
 
 const startedAtMs = Date.UTC(2030, 0, 1);
 const at = (afterStartMs: number) => (startedAtMs + afterStartMs) as EpochMs;
-const view: SweepView = { nowMs: at(100_000), graceMs: ms(5_000), horizonMs: at(200_000), checkedRevision: 0 };
+const view: SweepView = { beganAtMs: at(100_000), feedback: { timeoutMs: ms(30_000), onTimeout: "none" }, nowMs: at(100_000), graceMs: ms(5_000), horizonMs: at(200_000), checkedRevision: 0 };
 const timer = testTimer(1, { startedAtMs });
 
 test("timers are counted by phase, with the oldest of each, and what is neither is left out", () => {
@@ -18,7 +18,7 @@ test("timers are counted by phase, with the oldest of each, and what is neither 
   ];
   met.forEach((record, index) => { tally.meet({ key: timer.key, revision: 10 - index, record: { kind: "found", value: record, revision: 10 - index } }, view); });
   tally.meet({ key: timer.key, revision: 3, record: { kind: "unreadable", problem: "is not JSON", revision: 3 } }, view);
-  expect(tally.counts()).toEqual({ waiting: 3, elapsed: 2, overdue: 2, unreadable: 1, oldestOverdueMs: 60_000, oldestElapsedMs: 40_000 });
+  expect(tally.counts()).toEqual({ waiting: 3, elapsed: 2, unanswered: 1, overdue: 2, unreadable: 1, oldestOverdueMs: 60_000, oldestElapsedMs: 40_000 });
   expect(tally.revisionMax()).toBe(10);
 });
 
@@ -32,4 +32,11 @@ test("actions are counted, and only a failed resume is a debt", () => {
   tally.act("failed", elapsedRecord(timer));
   expect(tally.failedCount()).toBe(2);
   expect(tally.hasOwedFailure()).toBe(true);
+});
+
+test("a loose end is remembered", () => {
+  const tally = new SweepTally();
+  expect(tally.hasLooseEnd()).toBe(false);
+  tally.leaveLoose();
+  expect(tally.hasLooseEnd()).toBe(true);
 });

@@ -7,6 +7,7 @@ import { leaseKeys } from "../../src/protocol/names.ts";
 import { encodeRecord } from "../../src/protocol/record-codec.ts";
 import { seededRandom } from "../../src/system/random.ts";
 import { systemSha256 } from "../../src/system/sha256.ts";
+import type { FeedbackPolicy } from "../../src/timer/decide-timeout.ts";
 import type { TimerRecord } from "../../src/timer/record.ts";
 import { decodeSummary } from "../../src/worker/sweep-summary.ts";
 import { Sweeper } from "../../src/worker/sweep.ts";
@@ -24,11 +25,16 @@ export const oneSweepMs = sweepStuckRecheckMs + 1_000;
 export const nextSweepMs = intervalMs + 2 * sweepTickMs + oneSweepMs;
 
 export class SweepWorld implements AsyncDisposable {
+  readonly feedback: FeedbackPolicy | undefined;
   readonly clock = new SteppedClock();
   readonly broker = new FakeBroker(this.clock);
   readonly log = new FakeLog();
   readonly #stop = new AbortController();
   readonly #running: Promise<void>[] = [];
+
+  constructor(feedback?: FeedbackPolicy) {
+    this.feedback = feedback;
+  }
 
   /** Starts a worker's sweeper; its start-up sweep runs as soon as time is stepped. */
   start(workerId: string) {
@@ -36,7 +42,7 @@ export class SweepWorld implements AsyncDisposable {
     const { clock, log } = this;
     const sweeper = new Sweeper({
       ports: this.broker.ports, clock, random: seededRandom(1), sha256: systemSha256, log, metrics, workerId,
-      settings: { intervalMs: ms(intervalMs), graceMs: ms(graceMs) },
+      settings: { intervalMs: ms(intervalMs), graceMs: ms(graceMs) }, feedback: this.feedback,
     });
     const own = new AbortController();
     const running = sweeper.run(AbortSignal.any([this.#stop.signal, own.signal]));
