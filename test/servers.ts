@@ -24,6 +24,8 @@ export type ServersOptions = {
   readonly syncInterval?: string;
   readonly maxPayload?: number;
   readonly domain?: string;
+  /** Whether servers of a cluster tell clients of each other, as they do by default: such a client finds its way around a proxy. */
+  readonly isAdvertised?: boolean;
   /** Bytes of file storage of the whole server. */
   readonly maxFileStore?: number;
   /** Further configuration at the top level: accounts, authorization, tls. */
@@ -200,7 +202,7 @@ async function isHealthy(monitoringUrl: string): Promise<boolean> {
 }
 
 function configText(name: string, storeDir: string, { own, all, options }: Plan): string {
-  const { syncInterval, maxPayload, domain, maxFileStore, config } = options;
+  const { syncInterval, maxPayload, domain, maxFileStore, isAdvertised, config } = options;
   const routes = all.map(({ route }) => `nats-route://127.0.0.1:${String(route)}`).join(", ");
   const lines = [
     `server_name: ${name}`,
@@ -214,7 +216,7 @@ function configText(name: string, storeDir: string, { own, all, options }: Plan)
     ...(domain === undefined ? [] : [`  domain: ${domain}`]),
     `}`,
     ...(maxPayload === undefined ? [] : [`max_payload: ${String(maxPayload)}`]),
-    ...(all.length === 1 ? [] : [`cluster { name: test-${String(all[0]?.route)}, listen: 127.0.0.1:${String(own.route)}, routes: [${routes}] }`]),
+    ...(all.length === 1 ? [] : [`cluster { name: test-${String(all[0]?.route)}, listen: 127.0.0.1:${String(own.route)}, routes: [${routes}]${isAdvertised === false ? ", no_advertise: true" : ""} }`]),
     `lame_duck_grace_period: 1s`,
     `lame_duck_duration: 30s`,
     config ?? "",
