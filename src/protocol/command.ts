@@ -66,6 +66,7 @@ export function readCommand(message: StoredMessage, limits: CommandLimits, sha25
   };
   const malformed = (code: MalformedCode, problem: string): MalformedCommand => ({ ok: false, code, problem, ...envelope });
   if (contextHeader === undefined) return malformed("context_missing", `header ${headerNames.context} is missing`);
+  if (isContextRepeated(message)) return malformed("context_invalid", `header ${headerNames.context} occurs twice`);
   const read = readInput(message, contextHeader, sha256);
   if (!read.ok) return malformed(read.code, read.problem);
   const { input, claimedPayloadHash } = read;
@@ -78,6 +79,11 @@ export function readCommand(message: StoredMessage, limits: CommandLimits, sha25
   const beyond = input.kind === "start" ? beyondLimits(input, limits) : undefined;
   if (beyond !== undefined) return malformed(beyond.code, beyond.problem);
   return { ok: true, key: timerKey(input.lineage, sha256), input, body: message.body, contextHeader, ...(replyTo === undefined ? {} : { replyTo }) };
+}
+
+/** Two readers of a message with two contexts could each take another one. */
+export function isContextRepeated({ headers }: Pick<StoredMessage, "headers">): boolean {
+  return headers.all(headerNames.context).length > 1;
 }
 
 /** The domain's input of a start context. Also used by publishers, to know their ref and hashes beforehand. */

@@ -7,6 +7,7 @@
  */
 import { z } from "zod";
 import { utf8 } from "../base/bytes.ts";
+import { dueAtMsMax } from "../base/limits.ts";
 import { unreachable } from "../base/assert.ts";
 import type { TimerRecord } from "../timer/record.ts";
 import type { JsonValue } from "./bounded-json.ts";
@@ -14,7 +15,8 @@ import type { JsonValue } from "./bounded-json.ts";
 const recordVersion = 1;
 
 const counter = z.int().min(0);
-const epochMs = z.int().min(0);
+/** What lies beyond has no spelling on the wire: a record with such an instant could be read and never carried on. */
+const epochMs = z.int().min(0).max(dueAtMsMax);
 const hash = z.templateLiteral(["sha256:", z.string()]);
 const base = {
   v: z.literal(recordVersion),

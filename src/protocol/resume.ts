@@ -8,7 +8,7 @@ import type { ContentHash, ElapsedRecord } from "../timer/record.ts";
 import type { Sha256 } from "../base/sha256.ts";
 import { isoFromEpochMs, type EpochMs } from "../base/units.ts";
 import { instantMs, readContext, resumeContextSchema, writeContext } from "./context.ts";
-import { lineageOf } from "./command.ts";
+import { isContextRepeated, lineageOf } from "./command.ts";
 import type { StoredMessage } from "./message.ts";
 import { headerNames } from "./names.ts";
 
@@ -42,6 +42,7 @@ export function resumeContextHeader(record: ElapsedRecord): string {
 export function readResume(message: Pick<StoredMessage, "headers" | "body">, sha256: Sha256): ResumeResult {
   const header = message.headers.get(headerNames.context);
   if (header === undefined) return { ok: false, problem: `header ${headerNames.context} is missing` };
+  if (isContextRepeated(message)) return { ok: false, problem: `header ${headerNames.context} occurs twice` };
   const read = readContext(header, resumeContextSchema);
   if (!read.ok) return { ok: false, problem: `${read.field} ${read.problem}` };
   const { context } = read;

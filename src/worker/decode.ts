@@ -2,6 +2,7 @@
  * From a delivered message to work for `step`, per loop. A message that cannot be work says why; it is then rejected
  * (a command) or dropped (a wake that names no timer, which only a foreign writer can have made).
  */
+import { dueAtMsMax } from "../base/limits.ts";
 import type { Sha256 } from "../base/sha256.ts";
 import type { EpochMs } from "../base/units.ts";
 import { readCommand, type CommandLimits, type MalformedCommand } from "../protocol/command.ts";
@@ -33,12 +34,14 @@ function decodeCommand(message: StoredMessage, { limits, sha256 }: { readonly li
 function decodeWake(message: StoredMessage): Decoded {
   const key = timerKeyFromSubject(message.subject);
   const fence = fencePattern.exec(message.headers.get(headerNames.fence) ?? "");
-  const dueAtMs = Number(message.headers.get(headerNames.dueAt) ?? Number.NaN);
-  if (key === undefined || fence === null || !Number.isSafeInteger(dueAtMs)) {
+  const dueAt = instantPattern.exec(message.headers.get(headerNames.dueAt) ?? "");
+  const dueAtMs = Number(dueAt?.[0] ?? Number.NaN);
+  if (key === undefined || fence === null || !(dueAtMs <= dueAtMsMax)) {
     return { kind: "foreign", problem: "a wake without timer, fence or due time" };
   }
   const input = { kind: "wake", generation: Number(fence[1]), fence: Number(fence[2]) } as const;
   return { kind: "work", work: { key, input, basis: "replica" }, dueAtMs: dueAtMs as EpochMs };
 }
 
+const instantPattern = /^[0-9]{1,16}$/;
 const fencePattern = /^([0-9]{1,10}):([0-9]{1,10})$/;

@@ -3,7 +3,7 @@
  * header name, so that one such command would come back for ever, and it costs more than the rest of a publish.
  *
  * 1. Reading never throws. Values are trimmed, as the protocol says.
- * 2. Writing a value with a line break is a bug: it would smuggle in another header.
+ * 2. Writing a value with a line break, or a name that would be read as another, is a bug: it would smuggle in a header.
  */
 import type { MsgHdrs } from "@nats-io/transport-node";
 import { assert } from "../../base/assert.ts";
@@ -22,6 +22,7 @@ export function outgoingHeaders(list: HeaderList): MsgHdrs {
 export function encodeHeaders(list: HeaderList): Uint8Array {
   let text = "NATS/1.0\r\n";
   for (const [name, value] of list) {
+    assert(headerName.test(name), "a header name without blanks, colons and line breaks");
     assert(!lineBreak.test(value), "a header value on one line");
     text += `${name}: ${value}\r\n`;
   }
@@ -29,6 +30,7 @@ export function encodeHeaders(list: HeaderList): Uint8Array {
   return Buffer.from(`${text}\r\n`, "utf8");
 }
 
+const headerName = /^[!-9;-~]+$/;
 const lineBreak = /[\r\n]/;
 
 /** Headers of a received message, read when they are first asked for. */

@@ -44,12 +44,15 @@ export function deliveryInfo(reply: string): DeliveryInfo | undefined {
   if (tokens[0] !== "$JS" || tokens[1] !== "ACK" || tokens.length < shortFormTokens) return undefined;
   const at = tokens.length === shortFormTokens ? 4 : 6;
   const [delivered, streamSequence, , timestamp, pending] = tokens.slice(at);
-  if (pending === undefined || timestamp === undefined || !digits.test(timestamp)) return undefined;
-  return { deliveryCount: Number(delivered), streamSequence: Number(streamSequence), timestampNs: BigInt(timestamp), pending: Number(pending) };
+  const counts = [delivered, streamSequence, pending].map((token) => (digits.test(token ?? "") ? Number(token) : Number.NaN));
+  const [deliveryCount, sequence, pendingCount] = counts;
+  if (timestamp === undefined || !digits.test(timestamp) || !counts.every(Number.isSafeInteger)) return undefined;
+  return { deliveryCount: deliveryCount ?? 0, streamSequence: sequence ?? 0, timestampNs: BigInt(timestamp), pending: pendingCount ?? 0 };
 }
 
 const shortFormTokens = 9;
-const digits = /^\d+$/;
+/** As long as the largest number of 64 bits. */
+const digits = /^\d{1,20}$/;
 
 /** The stored message in a delivery. */
 export function deliveredMessage(received: ReceivedMessage, info: DeliveryInfo): StoredMessage {
