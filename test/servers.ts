@@ -39,6 +39,8 @@ export interface NatsServer {
   readonly monitoringUrl: string;
   readonly storeDir: string;
   readonly isRunning: boolean;
+  /** Of the present process; 0 while there is none. */
+  readonly pid: number;
   /** SIGKILL, as a crash; resolves when the process is gone. */
   kill(): Promise<void>;
   /** SIGTERM, a clean stop; idempotent. */
@@ -128,6 +130,10 @@ class ServerProcess implements NatsServer {
     this.#binary = binary;
     this.#configPath = join(plan.baseDir, `${this.name}.conf`);
     writeFileSync(this.#configPath, configText(this.name, this.storeDir, plan));
+  }
+
+  get pid(): number {
+    return this.#process?.pid ?? 0;
   }
 
   get isRunning(): boolean {
