@@ -13,6 +13,16 @@ export function utf8(text: string): Uint8Array<ArrayBuffer> {
   return encoder.encode(text);
 }
 
+/** The longest beginning of `text` whose UTF-8 has at most that many bytes; no character is cut in two. */
+export function cutToBytes(text: string, bytesMax: number): string {
+  const bytes = utf8(text);
+  if (bytes.length <= bytesMax) return text;
+  let end = bytesMax;
+  // Bytes that continue a character look like 10xxxxxx.
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+  return new TextDecoder().decode(bytes.subarray(0, end));
+}
+
 /** Each part as UTF-8, preceded by its byte length as an unsigned 32-bit big-endian number. */
 export function lengthPrefixed(parts: readonly string[]): Uint8Array<ArrayBuffer> {
   const encoded = parts.map(utf8);

@@ -130,10 +130,19 @@ export const ackExtendIntervalMs = ms(4_000);
 export const decisionAgeMsMax = ms(30_000);
 /** Second look of a leader at input newer than the record. */
 export const newerInputRecheckMs = ms(2_000);
+/** Messages in hand per loop that wait for that second look, beside the look-ahead. */
+export const doubtfulCountMax = 8_000;
+/** Bytes of them; what is beyond is handed back until the second look. */
+export const doubtfulBytesMax = 8 * 1024 * 1024;
+/** Messages that were handed back and of which a loop remembers something. */
+export const messagesRememberedMax = 16_384;
+/** A wake may come this much before its timer is due and is held; the broker's clock was another when an earlier one was fired. */
+export const wakeEarlyMsMax = ms(10_000);
 /** Rounds of read, decide, write for one message before it is handed back. */
 export const settleRoundsMax = 5;
-/** Delay before a message handed back is delivered again. */
+/** First and longest delay before a message handed back is delivered again: what recovers is noticed within the second. */
 export const redeliveryDelayMs = ms(1_000);
+export const redeliveryDelayMsMax = ms(10_000);
 /** Wakes in hand per worker (held until due or being written), at most. */
 export const wakesHeldMax = 2_000;
 /** Slots per rejection code in which the contexts of rejected commands are kept. */
@@ -152,6 +161,8 @@ export const topologyCheckMsMin = ms(250);
 export const topologyCheckMsMax = ms(5_000);
 /** A loop that has not gone round for this long hangs. */
 export const loopStallMsMax = ms(60_000);
+/** A batch that takes longer than this hangs: each of its waits has a bound, and all of them together are less. */
+export const workerBatchMsMax = ms(300_000);
 /** Time for the broker to take back the pulls of a worker that stops. */
 export const sourceCloseMsMax = ms(2_000);
 
@@ -191,6 +202,26 @@ export const sweepRetryMsMin = ms(10_000);
 export const sweepReportCountMax = 10;
 /** After a break, resumes elapsed up to this long before the last summary are published again. */
 export const sweepBreakMarginMs = ms(600_000);
+
+// --- Collection of ended timers --------------------------------------------------------------------------------
+
+/** Ended timers and snapshots looked at together. */
+export const collectionPortionSizeMax = 256;
+/** Ended timers and snapshots looked at per second, at most; beside that, half of the time is left to others. */
+export const collectionPerSecondMax = 1_000;
+/** How often the archive is looked at for timers that ended long enough ago. */
+export const collectionIntervalMs = ms(300_000);
+/** How often all snapshots are looked at, for those that nothing belongs to. */
+export const snapshotWalkIntervalMs = ms(86_400_000);
+/** A snapshot without record and archive is an orphan from this age on. */
+export const orphanAgeMs = ms(2_592_000_000);
+/** How long the marker of a removed archive record stays. */
+export const archiveMarkerTtlMs = ms(5_000);
+/** Shortest times for which an archive, and after it its tombstone, may be kept. */
+export const archiveAgeMsMin = ms(3_600_000);
+export const dedupeMsMin = ms(3_600_000);
+/** Longest time for either: beyond fifty years is for ever, which has a word of its own. */
+export const retentionMsMax = ms(1_576_800_000_000);
 
 // --- Health endpoint -------------------------------------------------------------------------------------------
 
@@ -318,10 +349,17 @@ assert(leaderRenewDeadlineMs < leaderLeaseMs, "a leader stops before its lease i
 assert(leaderRetryMs * 2 < leaderRenewDeadlineMs, "two renewals fit before the deadline");
 assert(admissionUsageAgeMsMax > admissionPollMsMax + apiTimeoutMs, "one slow look does not close admission");
 assert(feedbackTimeoutMsMin > 2 * duplicateWindowMs, "the first resume's message id is forgotten before it is published again");
+assert(archiveAgeMsMin > 2 * Math.max(stateMarkerTtlMs, duplicateWindowMs), "nothing of an ended timer's last writes is on its way when it is collected");
+assert(dedupeMsMin > stateMarkerTtlMs + duplicateWindowMs + archiveMarkerTtlMs, "markers and message ids of a timer are gone before its lineage is a new one");
+assert(orphanAgeMs > archiveAgeMsMin, "an orphan is older than what may still be finished");
+assert(stateMarkerTtlMs > 4 * decisionAgeMsMax, "a claim outlives every decision that was made before it");
 assert(sweepLeaseMs > 3 * sweepTickMs, "a lease outlives several tries of others");
 assert(sweepRepublishCountMax <= sweepSuspectCountMax, "only what was looked at twice is published again");
 assert(newerInputRecheckMs < ackWaitMs, "a recheck fits in the acknowledgement wait");
 assert(workerInHandBytesMax >= (workerBatchesInFlightMax + 1) * workerBatchBytesMax, "the next batch is at hand when one ends");
+assert(wakeEarlyMsMax > 4 * wakeLeadMs, "a wake that comes by its lead is held");
+assert(wakeEarlyMsMax < ackWaitMs, "what is held for being early is held for less than an acknowledgement wait");
+assert(workerBatchMsMax > loopStallMsMax, "a batch may take longer than a round");
 assert(workerBatchSizeMax <= atomicBatchSizeMax, "a worker batch fits one atomic batch");
 assert(watchSilenceMsMax < watchMsMin, "a silent watch is noticed before it ends");
 assert(watchStalledMsMax > watchSilenceMsMax + retryAfterMsMax + 2 * clusterCallTimeoutMs, "a watch that only waits does not count as stalled");

@@ -5,8 +5,10 @@
  * unknown fields, and mixing dates with strings), choose JSON Patch silently, and hide the status in an exception's text.
  *
  * 1. Nothing here throws for what the server answers or for a broken connection.
- * 2. Every call ends within its time limit, and so does the opening of a stream; an open one ends when its reader stops it.
+ * 2. A server that says how long to stay away (429, 503) is asked again after that, within the time limit of the call.
+ * 3. Every call ends within its time limit, and so does the opening of a stream; an open one ends when its reader stops it.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { HttpMethod, IsomorphicFetchHttpLibrary, RequestContext, type ResponseContext } from "@kubernetes/client-node";
 import { Failure } from "../base/failure.ts";
 import { clusterCallTimeoutMs } from "../base/limits.ts";
@@ -57,6 +59,22 @@ type Server = { readonly connection: KubeConnection; readonly timeoutMs: Duratio
 
 async function call<T>({ connection, timeoutMs }: Server, request: ApiRequest): Promise<ApiResult<T>> {
   const signal = anySignal([AbortSignal.timeout(timeoutMs), request.signal]);
+  const endsAtMs = performance.now() + timeoutMs;
+  for (;;) {
+    const result = await callOnce<T>(connection, request, signal);
+    const waitMs = result.kind === "failed" && isRepeatable(request, result.failure) ? result.retryAfterMs : undefined;
+    if (waitMs === undefined || performance.now() + waitMs >= endsAtMs) return result;
+    await sleep(Math.max(waitMs, retryMsMin), undefined, { signal }).catch(() => undefined);
+    if (signal.aborted) return result;
+  }
+}
+
+/** A request that met an overloaded server was not looked at, whatever it asked for; a read is harmless anyway. */
+function isRepeatable({ method }: ApiRequest, { code }: Failure): boolean {
+  return code === "CLUSTER_OVERLOADED" || method === "GET";
+}
+
+async function callOnce<T>(connection: KubeConnection, request: ApiRequest, signal: AbortSignal): Promise<ApiResult<T>> {
   try {
     const response = await send(connection, request, signal);
     const text = await response.body.text();
@@ -142,3 +160,5 @@ function anySignal(signals: readonly (AbortSignal | undefined)[]): AbortSignal {
 const transport = new IsomorphicFetchHttpLibrary();
 const userAgent = "durable-timer-operator";
 const foreignTextCharsMax = 256;
+/** A server that asks to stay away for no time at all would else be asked as fast as it answers. */
+const retryMsMin = 100;

@@ -6,9 +6,10 @@
  *    events are remembered (I13). What is beyond is dropped: an event is a courtesy, and the status tells the same.
  * 3. A failure to write one is logged and forgotten.
  */
+import { cutToBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import { describeFailure } from "../base/failure.ts";
-import { eventNoteCharsMax, eventSeriesMs, eventsPerResourceMax, eventsRememberedMax } from "../base/limits.ts";
+import { eventNoteBytesMax, eventSeriesMs, eventsPerResourceMax, eventsRememberedMax } from "../base/limits.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { MonotonicMs } from "../base/units.ts";
@@ -80,10 +81,10 @@ export class EventWriter {
       eventTime: microTime(clock.nowMs()),
       type: event.severity,
       reason: event.reason,
-      note: event.message.slice(0, eventNoteCharsMax),
+      note: cutToBytes(event.message, eventNoteBytesMax),
       action: "Reconcile",
       reportingController: `${apiGroup}/operator`,
-      reportingInstance: instance.slice(0, instanceCharsMax),
+      reportingInstance: cutToBytes(instance, instanceBytesMax),
       regarding: { apiVersion, kind, namespace, name, uid: about.uid },
     };
     const created = await api.call({ method: "POST", path: collectionPath(apiResources.events, namespace), query: { fieldManager }, body });
@@ -122,4 +123,4 @@ function putLast<T>(map: Map<string, T>, key: string, value: T): void {
 
 const nameTokenChars = 12;
 /** Bound of the API. */
-const instanceCharsMax = 128;
+const instanceBytesMax = 128;

@@ -90,11 +90,6 @@ export class Reflector<Kept> {
     return this.#entries.size;
   }
 
-  /** What is known, oldest entry first. */
-  entries(): readonly { readonly key: ObjectKey; readonly kept: Kept }[] {
-    return [...this.#entries.values()].map(({ key, kept }) => ({ key, kept }));
-  }
-
   /** Follows the objects until `signal` aborts. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {

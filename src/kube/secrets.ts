@@ -1,14 +1,15 @@
 /**
- * Reads the Secrets that a resource names for the operator's connection to its broker.
+ * Reads the Secrets that a resource names for the operator's connection to its broker, and looks whether those of the workers'
+ * are there: a pod with a missing one would wait without saying so.
  *
  * They are read by name, each time anew, and kept by nobody here: a rotated Secret is seen at the next look, and the operator
  * needs no right to list or to watch Secrets.
  */
 import type { Failure } from "../base/failure.ts";
 import type { ObservedResource } from "../operator/plan/observed.ts";
-import type { BrokerConnectionOptions, BrokerSecret, ResolvedConnection } from "../operator/ports.ts";
+import type { BrokerConnectionOptions, ResolvedConnection } from "../operator/ports.ts";
 import type { DurableTimerSpec } from "../resource/durable-timer.ts";
-import { connectionSecrets, type AuthSource, type ConnectionSecrets } from "../resource/secrets.ts";
+import { connectionSecrets, identitySecret, isEmptySecret, secretKeys, type ConnectionSecrets } from "../resource/secrets.ts";
 import type { KubeApi } from "./api.ts";
 import { apiResources, objectPath } from "./objects.ts";
 
@@ -20,15 +21,26 @@ export async function resolveConnection(api: KubeApi, resource: ObservedResource
   if (read.kind === "failed") return read;
   const reader = new KeyReader(read.found);
   const options = connectionOptions(resource, wanted, reader);
-  return reader.problems.length > 0 ? { kind: "missing", problems: reader.problems } : { kind: "resolved", options, warnings: [] };
+  if (reader.problems.length > 0) return { kind: "missing", problems: reader.problems };
+  const workerProblems = await missingForWorkers(api, resource);
+  return { kind: "resolved", options, warnings: [], ...(workerProblems.length === 0 ? {} : { workerProblems }) };
+}
+
+/** Only what is surely missing counts: a kubelet may well read what the operator could not. */
+async function missingForWorkers(api: KubeApi, { key, spec }: ObservedResource): Promise<readonly string[]> {
+  const wanted = connectionSecrets(spec, "workers");
+  const read = await readAll(api, key.namespace, namesOf(wanted));
+  if (read.kind === "failed") return [];
+  const reader = new KeyReader(read.found);
+  for (const [secretName, secretKey] of secretKeys(wanted)) reader.text(secretName, secretKey);
+  return reader.problems;
 }
 
 /** Data of a Secret, or undefined when there is no such Secret. */
 type Found = ReadonlyMap<string, Readonly<Record<string, string>> | undefined>;
 
-function namesOf({ auth, ca, clientCert }: ConnectionSecrets): readonly string[] {
-  const names = [auth?.secretName, ca?.secretName, clientCert?.secretName].filter((name) => name !== undefined);
-  return [...new Set(names)];
+function namesOf(wanted: ConnectionSecrets): readonly string[] {
+  return [...new Set(secretKeys(wanted).map(([secretName]) => secretName))];
 }
 
 async function readAll(api: KubeApi, namespace: string, names: readonly string[]): Promise<{ readonly kind: "read"; readonly found: Found } | { readonly kind: "failed"; readonly failure: Failure }> {
@@ -55,16 +67,12 @@ class KeyReader {
     return [...this.#problems].sort();
   }
 
-  /** Without the newline at the end that files made by hand have. */
-  line(secretName: string, key: string): string {
-    return this.text(secretName, key).replace(/\r?\n$/, "");
-  }
-
   text(secretName: string, key: string): string {
     const data = this.#found.get(secretName);
     if (data === undefined) this.#problems.add(`Secret ${secretName} does not exist`);
-    else if ((data[key] ?? "") === "") this.#problems.add(`Secret ${secretName} has no key ${key}`);
-    return Buffer.from(data?.[key] ?? "", "base64").toString("utf8");
+    const text = Buffer.from(data?.[key] ?? "", "base64").toString("utf8");
+    if (data !== undefined && isEmptySecret(text)) this.#problems.add(`Secret ${secretName} has no key ${key}`);
+    return text;
   }
 }
 
@@ -76,7 +84,7 @@ function connectionOptions(resource: ObservedResource, wanted: ConnectionSecrets
     servers,
     name: `durable-timer-operator ${key.namespace}/${key.name}`,
     ...(jetStreamDomain === undefined ? {} : { domain: jetStreamDomain }),
-    ...(wanted.auth === undefined ? {} : { auth: brokerSecret(wanted.auth, reader) }),
+    ...(wanted.auth === undefined ? {} : { auth: identitySecret(wanted.auth, (name, secretKey) => reader.text(name, secretKey)) }),
     ...(tls === undefined ? {} : { tls }),
   };
 }
@@ -90,17 +98,4 @@ function tlsOptions(spec: DurableTimerSpec, { ca, clientCert }: ConnectionSecret
       ? {}
       : { cert: reader.text(clientCert.secretName, clientCert.certKey), key: reader.text(clientCert.secretName, clientCert.keyKey) }),
   };
-}
-
-function brokerSecret(source: AuthSource, reader: KeyReader): BrokerSecret {
-  switch (source.kind) {
-    case "credentials":
-      return { kind: "credentials", text: reader.text(source.secretName, source.key) };
-    case "nkey":
-      return { kind: "nkey", seed: reader.line(source.secretName, source.key) };
-    case "token":
-      return { kind: "token", token: reader.line(source.secretName, source.key) };
-    case "user":
-      return { kind: "user", user: reader.line(source.secretName, source.userKey), password: reader.line(source.secretName, source.passwordKey) };
-  }
 }

@@ -1,7 +1,8 @@
 /**
  * The workers' objects at the API server: what is there, and bringing it to what is wanted.
  *
- * 1. An object of the right name that the resource does not control is foreign: it is reported and never touched.
+ * 1. An object of the right name that the resource does not control is foreign: it is reported and never touched. One that is
+ *    in deletion, or that belongs to an earlier resource of this name, goes by itself and is waited for.
  * 2. Server-side apply under one fixed manager writes only what is ours, and only when something of it differs.
  * 3. A new object is applied without force, so that somebody who was faster wins. An object that exists is applied by force
  *    and by uid, so that it is the one that was looked at.
@@ -13,13 +14,13 @@ import type { Log } from "../base/log.ts";
 import type { Sha256 } from "../base/sha256.ts";
 import type { DesiredWorkers, Looked, WorkersFacts } from "../operator/plan/observed.ts";
 import type { Done } from "../operator/ports.ts";
-import { workerSelector } from "../resource/names.ts";
+import { apiGroup, kind, workerSelector } from "../resource/names.ts";
 import type { ApiResult, KubeApi } from "./api.ts";
 import { driftOf } from "./manifests/drift.ts";
 import { stableJson, type JsonObject } from "./manifests/json.ts";
 import { hasUnreadyPods, selectorText, workersFacts } from "./manifests/worker-facts.ts";
 import { renderWorkers } from "./manifests/workers.ts";
-import { apiResources, collectionPath, controllerOf, fieldManager, objectPath, type KubeObject, type ObjectList } from "./objects.ts";
+import { apiResources, collectionPath, controllerOf, fieldManager, objectPath, type KubeObject, type ObjectList, type ObjectMeta } from "./objects.ts";
 
 export type WorkersOptions = {
   readonly api: KubeApi;
@@ -35,7 +36,8 @@ type Look = {
   readonly wanted: JsonObject;
   readonly actual?: KubeObject & JsonObject;
   readonly drift: readonly string[];
-  readonly isForeign: boolean;
+  /** Whose it is: ours (also while it does not exist), somebody else's, or about to go. */
+  readonly standing: "ours" | "foreign" | "leaving";
 };
 
 type Looks = { readonly kind: "looked"; readonly looks: readonly Look[] } | { readonly kind: "failed"; readonly failure: Failure };
@@ -55,7 +57,7 @@ export class KubeWorkers {
     const looked = await this.#look(desired);
     if (looked.kind === "failed") return failedLook(looked.failure);
     const { looks } = looked;
-    const own = looks.filter(({ isForeign }) => !isForeign);
+    const own = looks.filter(({ standing }) => standing === "ours");
     if (looks.every(({ actual }) => actual === undefined)) return { kind: "absent" };
     const deployment = own.find(({ wanted, actual }) => wanted["kind"] === "Deployment" && actual !== undefined)?.actual as V1Deployment | undefined;
     const selector = workerSelector(desired.key.name);
@@ -63,7 +65,8 @@ export class KubeWorkers {
     if (unready.kind === "failed") return failedLook(unready.failure);
     const facts = workersFacts({
       drift: own.flatMap(({ drift }) => drift).sort(),
-      foreign: looks.filter(({ isForeign }) => isForeign).map(nameOf).sort(),
+      foreign: namesOf(looks, "foreign"),
+      leaving: namesOf(looks, "leaving"),
       exists: own.some(({ actual }) => actual !== undefined),
       pods: unready.value,
       selector,
@@ -76,9 +79,13 @@ export class KubeWorkers {
   async apply(desired: DesiredWorkers): Promise<Done> {
     const looked = await this.#look(desired);
     if (looked.kind === "failed") return looked;
-    const foreign = looked.looks.filter(({ isForeign }) => isForeign).map(nameOf);
+    const foreign = namesOf(looked.looks, "foreign");
     if (foreign.length > 0) {
       return { kind: "failed", failure: new Failure("invalid", "CLUSTER_EXISTS", `apply the workers over ${foreign.join(", ")} of somebody else`) };
+    }
+    const leaving = namesOf(looked.looks, "leaving");
+    if (leaving.length > 0) {
+      return { kind: "failed", failure: new Failure("conflict", "CLUSTER_CONFLICT", `apply the workers before ${leaving.join(", ")} of before are gone`) };
     }
     for (const look of looked.looks) {
       const done = look.drift.length === 0 ? nothingToDo : await this.#applyOne(look);
@@ -106,16 +113,16 @@ export class KubeWorkers {
       const path = objectPath(resource, { namespace: desired.key.namespace, name: object.metadata?.name ?? "" });
       const read = await this.#options.api.call<KubeObject & JsonObject>({ method: "GET", path });
       if (read.kind === "failed" && read.failure.code !== "CLUSTER_MISSING") return { kind: "failed", failure: read.failure };
-      looks.push(this.#compare({ path, wanted: object as JsonObject, uid: desired.uid }, read.kind === "ok" ? read.value : undefined));
+      looks.push(this.#compare({ path, wanted: object as JsonObject, owner: desired }, read.kind === "ok" ? read.value : undefined));
     }
     return { kind: "looked", looks };
   }
 
-  #compare({ path, wanted, uid }: { readonly path: string; readonly wanted: JsonObject; readonly uid: string }, actual: Look["actual"]): Look {
+  #compare({ path, wanted, owner }: { readonly path: string; readonly wanted: JsonObject; readonly owner: DesiredWorkers }, actual: Look["actual"]): Look {
     const found = driftOf(wanted, actual, fieldManager);
     const isAccepted = found.length > 0 && this.#accepted.get(path) === fingerprint(wanted, found);
-    const isForeign = actual !== undefined && controllerOf(actual.metadata)?.uid !== uid;
-    return { path, wanted, drift: isAccepted ? [] : found, isForeign, ...(actual === undefined ? {} : { actual }) };
+    const standing = actual === undefined ? "ours" : standingOf(actual.metadata, owner);
+    return { path, wanted, drift: isAccepted ? [] : found, standing, ...(actual === undefined ? {} : { actual }) };
   }
 
   async #applyOne(look: Look): Promise<Done> {
@@ -143,6 +150,19 @@ export class KubeWorkers {
 
 function failedLook(failure: Failure): Looked<never> {
   return { kind: "failed", failure: { kind: failure.kind, code: failure.code, message: describeFailure(failure) } };
+}
+
+/** Names are unique: when a resource of that name has our uid, the one with another uid is gone, and what it left follows it. */
+function standingOf(metadata: ObjectMeta, { key, uid }: DesiredWorkers): Look["standing"] {
+  const controller = controllerOf(metadata);
+  if (metadata.deletionTimestamp !== undefined) return "leaving";
+  if (controller?.uid === uid) return "ours";
+  const isOfBefore = controller?.kind === kind && controller.name === key.name && controller.apiVersion.startsWith(`${apiGroup}/`);
+  return isOfBefore ? "leaving" : "foreign";
+}
+
+function namesOf(looks: readonly Look[], standing: Look["standing"]): readonly string[] {
+  return looks.filter((look) => look.standing === standing).map(nameOf).sort();
 }
 
 function nameOf({ wanted }: Look): string {

@@ -68,6 +68,7 @@ export class EmbeddedServer {
   readonly #options: EmbeddedServerOptions;
   readonly #ports: EmbeddedPorts;
   readonly #stopping = new AbortController();
+  readonly #hurry = new AbortController();
   #child: Child | undefined;
   #supervision: Promise<void> = Promise.resolve();
 
@@ -87,16 +88,16 @@ export class EmbeddedServer {
 
   /** A clean stop: the server writes its indexes, so that the next start is quick. Idempotent. */
   async stop(signal?: AbortSignal): Promise<void> {
+    signal?.addEventListener("abort", () => this.#hurry.abort(), { once: true });
+    if (signal?.aborted === true) this.#hurry.abort();
     this.#stopping.abort();
-    const child = this.#child;
-    if (child !== undefined) {
-      await stopChild(child, { clock: this.#options.clock, graceMs: natsStopTimeoutMs, ...(signal === undefined ? {} : { signal }) });
-    }
+    if (this.#child !== undefined) await this.#stopChild(this.#child);
     await this.#supervision;
   }
 
   /** Ends it without waiting. */
   kill(): void {
+    this.#hurry.abort();
     this.#stopping.abort();
     this.#child?.kill();
   }
@@ -111,13 +112,21 @@ export class EmbeddedServer {
     ledger.add(child.pid, serverRole);
     try {
       await this.#untilHealthy(child);
+      this.#refuseWhenStopping();
     } catch (error) {
+      await this.#stopChild(child);
+      this.#child = undefined;
       ledger.remove(child.pid);
       throw error;
     }
     onNotice({ kind: "server_ready", url: this.url, pid: child.pid });
   }
 
+  async #stopChild(child: Child): Promise<void> {
+    await stopChild(child, { clock: this.#options.clock, graceMs: natsStopTimeoutMs, signal: this.#hurry.signal });
+  }
+
+  /** Rejects when it ends, takes too long, or is not wanted any more. */
   async #untilHealthy(child: Child): Promise<void> {
     const { clock, logFile } = this.#options;
     let ended: string | undefined;
@@ -128,9 +137,15 @@ export class EmbeddedServer {
         child.kill();
         await watched;
       }
+      this.#refuseWhenStopping();
       if (ended !== undefined) throw new Failure("transient", "PROCESS_FAILED", `start the embedded NATS server (log: ${logFile})`, { cause: new Error(ended) });
       await clock.sleep(childProbeIntervalMs, this.#stopping.signal);
     }
+  }
+
+  /** A stop that came while no child was known has stopped none. */
+  #refuseWhenStopping(): void {
+    if (this.#stopping.signal.aborted) throw new Failure("transient", "STOPPED", "start the embedded NATS server");
   }
 
   async #supervise(): Promise<void> {
@@ -160,6 +175,7 @@ export class EmbeddedServer {
         return;
       } catch (error) {
         if (!(error instanceof Failure)) throw error;
+        if (signal.aborted) return;
         onNotice({ kind: "server_exited", problem: error.message });
       }
     }

@@ -63,12 +63,19 @@ export class LocalCluster implements ClusterPort {
     const facts = workers === undefined ? recordedWorkers?.() : workers.pool.facts();
     if (facts === undefined) return { kind: "absent" };
     const hash = workersHash(desired.spec, this.#options.secretsFolder);
-    const drift = [...(facts.hash === hash ? [] : ["configuration"]), ...(facts.wantedReplicas === desired.spec.workers.replicas ? [] : ["replicas"])];
+    const { replicas: wantedReplicas, minReadySeconds, progressDeadlineSeconds } = desired.spec.workers;
+    const compared = {
+      configuration: facts.hash === hash,
+      replicas: facts.wantedReplicas === wantedReplicas,
+      minReadySeconds: facts.minReadyMs === minReadySeconds * 1_000,
+      progressDeadlineSeconds: facts.progressDeadlineMs === progressDeadlineSeconds * 1_000,
+    };
+    const drift = Object.entries(compared).flatMap(([field, isSame]) => (isSame ? [] : [field]));
     const { replicas, updatedReplicas, readyReplicas, hasExceededDeadline, problem } = facts;
     return {
       kind: "found",
       value: {
-        exists: true, drift, foreign: [], replicas, updatedReplicas, readyReplicas, isObserved: true, hasExceededDeadline,
+        exists: true, drift, foreign: [], leaving: [], replicas, updatedReplicas, readyReplicas, isObserved: true, hasExceededDeadline,
         selector: "", image: "", templateHash: facts.hash, problem,
       },
     };

@@ -3,10 +3,9 @@
  * same references as in a cluster lead there.
  */
 import { join } from "node:path";
-import { unreachable } from "../base/assert.ts";
-import type { BrokerConnectionOptions, BrokerSecret, ResolvedConnection } from "../operator/ports.ts";
+import type { BrokerConnectionOptions, ResolvedConnection } from "../operator/ports.ts";
 import type { DurableTimerSpec } from "../resource/durable-timer.ts";
-import { connectionSecrets, type AuthSource } from "../resource/secrets.ts";
+import { connectionSecrets, identitySecret, isEmptySecret, secretKeys } from "../resource/secrets.ts";
 import type { SecretFolders } from "../resource/worker-config.ts";
 import { readTextFile } from "./state-files.ts";
 
@@ -19,10 +18,13 @@ export function resolveFromFolder(spec: DurableTimerSpec, folder: string): Resol
     servers,
     name: "durable-timer-operator",
     ...(jetStreamDomain === undefined ? {} : { domain: jetStreamDomain }),
-    ...(auth === undefined ? {} : { auth: readAuth(auth, reader) }),
+    ...(auth === undefined ? {} : { auth: identitySecret(auth, (secretName, key) => reader.read(secretName, key)) }),
     ...readTls(spec, reader),
   };
-  return reader.problems.length > 0 ? { kind: "missing", problems: reader.problems } : { kind: "resolved", options, warnings: [] };
+  if (reader.problems.length > 0) return { kind: "missing", problems: reader.problems };
+  const ofWorkers = new SecretReader(folder);
+  for (const [secretName, key] of secretKeys(connectionSecrets(spec, "workers"))) ofWorkers.read(secretName, key);
+  return { kind: "resolved", options, warnings: [], ...(ofWorkers.problems.length === 0 ? {} : { workerProblems: ofWorkers.problems }) };
 }
 
 /** Where a worker finds the files of its Secrets. */
@@ -36,10 +38,7 @@ export function workerSecretFolders(spec: DurableTimerSpec, folder: string): Sec
 export function secretFiles(spec: DurableTimerSpec, folder: string): readonly string[] {
   const reader = new SecretReader(folder);
   for (const who of ["operator", "workers"] as const) {
-    const { auth, ca, clientCert } = connectionSecrets(spec, who);
-    if (auth !== undefined) readAuth(auth, reader);
-    if (ca !== undefined) reader.read(ca.secretName, ca.key);
-    if (clientCert !== undefined) reader.read(clientCert.secretName, clientCert.certKey);
+    for (const [secretName, key] of secretKeys(connectionSecrets(spec, who))) reader.read(secretName, key);
   }
   return [...new Set(reader.paths)];
 }
@@ -58,28 +57,8 @@ class SecretReader {
     const path = join(this.#folder, secretName, key);
     this.paths.push(path);
     const text = readTextFile(path);
-    if (text === undefined || text.trim() === "") this.problems.push(`Secret ${secretName} has no key ${key}: write it to ${path}`);
+    if (text === undefined || isEmptySecret(text)) this.problems.push(`Secret ${secretName} has no key ${key}: write it to ${path}`);
     return text ?? "";
-  }
-
-  /** A value that is one word; editors end files with a newline. */
-  readWord(secretName: string, key: string): string {
-    return this.read(secretName, key).trim();
-  }
-}
-
-function readAuth(source: AuthSource, reader: SecretReader): BrokerSecret {
-  switch (source.kind) {
-    case "credentials":
-      return { kind: "credentials", text: reader.read(source.secretName, source.key) };
-    case "nkey":
-      return { kind: "nkey", seed: reader.readWord(source.secretName, source.key) };
-    case "token":
-      return { kind: "token", token: reader.readWord(source.secretName, source.key) };
-    case "user":
-      return { kind: "user", user: reader.readWord(source.secretName, source.userKey), password: reader.readWord(source.secretName, source.passwordKey) };
-    default:
-      return unreachable(source);
   }
 }
 

@@ -24,6 +24,8 @@ export type PoolPlan = {
 export type PoolFacts = {
   readonly wantedReplicas: number;
   readonly hash: string;
+  readonly minReadyMs: DurationMs;
+  readonly progressDeadlineMs: DurationMs;
   readonly replicas: number;
   readonly updatedReplicas: number;
   readonly readyReplicas: number;
@@ -76,6 +78,8 @@ export class WorkerPool {
     return {
       wantedReplicas: plan.replicas,
       hash: plan.hash,
+      minReadyMs: plan.minReadyMs,
+      progressDeadlineMs: plan.progressDeadlineMs,
       replicas: live.length,
       updatedReplicas: updated.length,
       readyReplicas: available.length,

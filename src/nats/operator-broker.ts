@@ -11,7 +11,7 @@ import { apiTimeoutMs } from "../base/limits.ts";
 import type { Random } from "../base/random.ts";
 import type { DurationMs, EpochMs, MonotonicMs } from "../base/units.ts";
 import { consumerNames, leaseKeys, stateRecordFilter, stateSubject, streamNames } from "../protocol/names.ts";
-import type { BrokerObservation, ConsumerFacts, ConsumerRole, Looked, StreamFacts, StreamRole } from "../operator/plan/observed.ts";
+import type { BrokerObservation, ConsumerFacts, ConsumerRole, Looked, StateRecordFact, StreamFacts, StreamRole } from "../operator/plan/observed.ts";
 import type { BrokerConnectionOptions, BrokerPort, BrokerSession, Done, ServerConfig } from "../operator/ports.ts";
 import { openBroker } from "./core/connection.ts";
 import type { BrokerConnection, LastMessage, PublishOutcome, StreamState, Told } from "./core/jetstream.ts";
@@ -125,7 +125,7 @@ class NatsBrokerSession implements BrokerSession {
         consumers,
         ownerKey: lookedText(ownerKey),
         sweepSummary: lookedText(sweepSummary),
-        stateRecord: lookedSequence(record),
+        stateRecord: lookedRecord(record),
       },
     };
   }
@@ -184,9 +184,9 @@ function textOf({ message }: Extract<LastMessage, { readonly kind: "found" }>): 
   return new TextDecoder().decode(message.body);
 }
 
-function lookedSequence(last: LastMessage): Looked<number> {
+function lookedRecord(last: LastMessage): Looked<StateRecordFact> {
   if (last.kind === "failed") return { kind: "failed", failure: failureFact(last.failure) };
-  return last.kind === "absent" ? last : { kind: "found", value: last.message.sequence };
+  return last.kind === "absent" ? last : { kind: "found", value: { sequence: last.message.sequence, isLive: !isMarker(last.message) } };
 }
 
 function lookedText(last: LastMessage): Looked<string> {

@@ -37,6 +37,7 @@ export async function gather(tools: GatherTools, resource: ObservedResource, sig
   const [broker, workers] = await Promise.all([session?.observe(signal), cluster.readWorkers(desired)]);
   const isUnread = broker?.kind === "reached" && unreadFailure(broker) !== undefined;
   const unreadForMs = sessions.failedForMs(key, "topology", isUnread ? clock.monotonicMs() : undefined);
+  const rewinds = broker?.kind === "reached" ? sessions.sequences(key).note(broker.streams, clock.monotonicMs()) : {};
   const observed: Observed = {
     nowMs: clock.nowMs(),
     freshIncarnation: random.token(incarnationCharCount),
@@ -45,6 +46,7 @@ export async function gather(tools: GatherTools, resource: ObservedResource, sig
     connection: connectionFact(connection, failedForMs),
     ...(broker === undefined ? {} : { broker }),
     ...(isUnread ? { unreadForMs } : {}),
+    ...(Object.keys(rewinds).length === 0 ? {} : { rewinds }),
     workers,
   };
   return { observed, ...(session === undefined ? {} : { session }) };
@@ -63,7 +65,7 @@ function sessionFor(sessions: BrokerSessions, { key }: ObservedResource, connect
 function connectionFact(connection: ResolvedConnection, failedForMs: DurationMs): ConnectionFact {
   switch (connection.kind) {
     case "resolved":
-      return { kind: "resolved", warnings: connection.warnings };
+      return { kind: "resolved", warnings: connection.warnings, ...(connection.workerProblems === undefined ? {} : { workerProblems: connection.workerProblems }) };
     case "missing":
       return { kind: "missing", problems: connection.problems };
     case "failed":

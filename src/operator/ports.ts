@@ -13,6 +13,7 @@
 import type { Failure } from "../base/failure.ts";
 import type { DurationMs, EpochMs } from "../base/units.ts";
 import type { DurableTimerStatus } from "../resource/durable-timer.ts";
+import type { IdentitySecret } from "../resource/secrets.ts";
 import type {
   BrokerObservation,
   DesiredWorkers,
@@ -39,19 +40,18 @@ export type BrokerConnectionOptions = {
   /** Name of the connection as the broker shows it. */
   readonly name: string;
   readonly domain?: string;
-  readonly auth?: BrokerSecret;
+  readonly auth?: IdentitySecret;
   readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string; readonly handshakeFirst: boolean };
 };
 
-/** What a connection proves its identity with. */
-export type BrokerSecret =
-  | { readonly kind: "credentials"; readonly text: string }
-  | { readonly kind: "nkey"; readonly seed: string }
-  | { readonly kind: "user"; readonly user: string; readonly password: string }
-  | { readonly kind: "token"; readonly token: string };
-
 export type ResolvedConnection =
-  | { readonly kind: "resolved"; readonly options: BrokerConnectionOptions; readonly warnings: readonly string[] }
+  | {
+      readonly kind: "resolved";
+      readonly options: BrokerConnectionOptions;
+      readonly warnings: readonly string[];
+      /** What the workers' own connection lacks; absent when nothing is known to be missing. */
+      readonly workerProblems?: readonly string[];
+    }
   /** Something that the resource names is not there or not usable; each problem says which thing and what to do. */
   | { readonly kind: "missing"; readonly problems: readonly string[] }
   | { readonly kind: "failed"; readonly failure: Failure };
@@ -69,7 +69,7 @@ export interface ClusterPort {
   /** First part of the owner id: names this cluster for ever (uid of kube-system, or of the local folder). */
   clusterId(): string;
   readResource(key: ResourceKey): Promise<ReadResource>;
-  /** Reads what spec.nats names for the operator's own identity. */
+  /** Reads what spec.nats names for the operator's own identity, and looks whether the workers' is there. */
   resolveConnection(resource: ObservedResource): Promise<ResolvedConnection>;
   /** Renders the desired workers and compares them with what runs. Changes nothing. */
   readWorkers(desired: DesiredWorkers): Promise<Looked<WorkersFacts>>;

@@ -3,7 +3,7 @@
  *
  * 1. A pass is complete in itself: it may be cut off anywhere, and the next one continues from what it then observes.
  * 2. At most one status write, and none when nothing changed (I15).
- * 3. Events follow the status: they are emitted once the change that they tell of is stored.
+ * 3. Events follow what they tell of: those of actions once the action is done, those of conditions once they are stored.
  * 4. What was changed is looked at again at once, because only a look proves it.
  */
 import { assert } from "../base/assert.ts";
@@ -62,8 +62,9 @@ async function reconcileFound(tools: ReconcileTools, resource: ObservedResource,
   logActions(tools.log, resource.key, applied);
   const failed = applied.failed.map(({ action, failure }) => ({ action, failure: failureFact(failure) }));
   const after = failed.length === 0 ? planned : planAfterFailures(observed, failed);
-  const events = [...applied.done.flatMap((action) => actionEvent(action) ?? []), ...after.events];
-  const written = await publish(tools, resource, { status: after.status, events });
+  // Also when the status is refused: what was done is done, and no later pass would tell of it.
+  for (const event of applied.done.flatMap((action) => actionEvent(action) ?? [])) await tools.cluster.emitEvent(resource, event);
+  const written = await publish(tools, resource, after);
   if (written.kind === "failed") return written;
   const isReady = after.status.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
   const result = conclusion(applied, { hasWritten: written.hasWritten, requeueAfterMs: planned.requeueAfterMs });

@@ -7,6 +7,7 @@
  */
 import type { DurationMs, MonotonicMs } from "../base/units.ts";
 import type { ResourceKey } from "./plan/observed.ts";
+import { SequenceMemory } from "./sequence-memory.ts";
 import type { BrokerConnectionOptions, BrokerPort, BrokerSession } from "./ports.ts";
 
 type Opened = { readonly fingerprint: string; readonly session: BrokerSession; readonly stopListening: () => void };
@@ -22,6 +23,7 @@ export class BrokerSessions {
   readonly #opened = new Map<string, Opened>();
   /** By look and resource. */
   readonly #failingSinceMs = new Map<string, MonotonicMs>();
+  readonly #sequences = new Map<string, SequenceMemory>();
   readonly #closing = new Set<Promise<void>>();
 
   constructor(options: { readonly broker: BrokerPort; readonly onChange: (key: ResourceKey) => void }) {
@@ -39,7 +41,7 @@ export class BrokerSessions {
     const fingerprint = JSON.stringify(options);
     const present = this.#opened.get(keyText(key));
     if (present?.fingerprint === fingerprint) return present.session;
-    this.close(key);
+    this.#end(key);
     const session = this.#broker.open(options);
     const stopListening = session.onChange(() => this.#onChange(key));
     this.#opened.set(keyText(key), { fingerprint, session, stopListening });
@@ -63,8 +65,20 @@ export class BrokerSessions {
     return (failedAtMs - sinceMs) as DurationMs;
   }
 
-  /** Ends the session of `key`. Idempotent. */
+  /** What was seen of the streams of `key`. It outlives a session: other credentials lead to the same streams. */
+  sequences(key: ResourceKey): SequenceMemory {
+    const memory = this.#sequences.get(keyText(key)) ?? new SequenceMemory();
+    this.#sequences.set(keyText(key), memory);
+    return memory;
+  }
+
+  /** Ends the session of `key` and forgets the resource. Idempotent. */
   close(key: ResourceKey): void {
+    this.#sequences.delete(keyText(key));
+    this.#end(key);
+  }
+
+  #end(key: ResourceKey): void {
     for (const look of looks) this.#failingSinceMs.delete(`${look} ${keyText(key)}`);
     const present = this.#opened.get(keyText(key));
     if (present === undefined) return;

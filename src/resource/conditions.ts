@@ -29,7 +29,6 @@ export type ConditionStatus = "True" | "False" | "Unknown";
 export const conditionReasons = [
   // Nothing known yet, or no longer.
   "NotObserved",
-  "BrokerLost",
   // Ready.
   "Serving",
   // BrokerReachable and CredentialsValid.
@@ -61,6 +60,7 @@ export const conditionReasons = [
   "InsufficientStorage",
   "ReplicasUnavailable",
   "TopologyLost",
+  "BrokerChanged",
   "WaitingForBroker",
   // WorkersReady.
   "WorkersAvailable",
@@ -71,7 +71,6 @@ export const conditionReasons = [
   "WorkersRefused",
   "ScaledToZero",
   "ProgressDeadlineExceeded",
-  "ImageMissing",
   // ResumeOpen.
   "Open",
   "WaitingForWorkers",
@@ -83,6 +82,7 @@ export const conditionReasons = [
   // AdmissionOpen and CapacityOK.
   "ClosedBySpec",
   "ClosedByCapacity",
+  "ClosedByIncident",
   "ConsumerPaused",
   "BelowSoftLimit",
   "AboveSoftLimit",
@@ -152,19 +152,6 @@ export function nextConditions(
     const want = wanted.findLast((condition) => condition.type === type);
     if (want === undefined || (isProgress(type) && want.status !== "True")) return [];
     return [nextCondition(findCondition(previous, type), want, at)];
-  });
-}
-
-/** The list with one condition replaced; the others stay as they are. */
-export function setCondition(
-  previous: readonly Condition[],
-  wanted: WantedCondition,
-  at: { readonly generation: number; readonly nowMs: EpochMs },
-): readonly Condition[] {
-  return conditionTypes.flatMap((type) => {
-    const had = findCondition(previous, type);
-    if (type !== wanted.type) return had === undefined ? [] : [had];
-    return isProgress(type) && wanted.status !== "True" ? [] : [nextCondition(had, wanted, at)];
   });
 }
 

@@ -26,7 +26,6 @@ export const labelNames = {
   name: "app.kubernetes.io/name",
   instance: "app.kubernetes.io/instance",
   component: "app.kubernetes.io/component",
-  partOf: "app.kubernetes.io/part-of",
   managedBy: "app.kubernetes.io/managed-by",
 } as const;
 

@@ -2,6 +2,7 @@
  * Which Secrets a resource names, and which of their keys matter: the one reading of `auth` and `tls` for everybody who
  * mounts, reads or watches them.
  */
+import { unreachable } from "../base/assert.ts";
 import type { DurableTimerSpec } from "./durable-timer.ts";
 
 /** Where an identity comes from. `keys` are within the Secret. */
@@ -32,11 +33,51 @@ export function connectionSecrets(spec: DurableTimerSpec, who: "operator" | "wor
   };
 }
 
-/** Names of all Secrets that a resource uses, sorted, each once. */
-export function secretNamesOf(spec: DurableTimerSpec): readonly string[] {
-  const sources = [connectionSecrets(spec, "operator"), connectionSecrets(spec, "workers")];
-  const names = sources.flatMap(({ auth, ca, clientCert }) => [auth?.secretName, ca?.secretName, clientCert?.secretName]);
-  return [...new Set(names.filter((name) => name !== undefined))].sort();
+/** What a connection proves its identity with. */
+export type IdentitySecret =
+  | { readonly kind: "credentials"; readonly text: string }
+  | { readonly kind: "nkey"; readonly seed: string }
+  | { readonly kind: "user"; readonly user: string; readonly password: string }
+  | { readonly kind: "token"; readonly token: string };
+
+/** The secret itself, by the one reading of keys for cluster and folder. `read` gives a key's text, and notes what is missing. */
+export function identitySecret(source: AuthSource, read: (secretName: string, key: string) => string): IdentitySecret {
+  const line = (key: string): string => secretLine(read(source.secretName, key));
+  switch (source.kind) {
+    case "credentials":
+      return { kind: "credentials", text: read(source.secretName, source.key) };
+    case "nkey":
+      return { kind: "nkey", seed: line(source.key) };
+    case "token":
+      return { kind: "token", token: line(source.key) };
+    case "user":
+      return { kind: "user", user: line(source.userKey), password: line(source.passwordKey) };
+    default:
+      return unreachable(source);
+  }
+}
+
+/** Without the newline at the end that files made by hand have; a password may begin and end with spaces. */
+export function secretLine(text: string): string {
+  return text.replace(/\r?\n$/, "");
+}
+
+/** True for a key that is there and says nothing. */
+export function isEmptySecret(text: string): boolean {
+  return text.trim() === "";
+}
+
+/** Every key that a connection needs, as pairs of Secret and key. */
+export function secretKeys({ auth, ca, clientCert }: ConnectionSecrets): readonly (readonly [secretName: string, key: string])[] {
+  const ofAuth = auth === undefined ? [] : authKeys(auth).map((key) => [auth.secretName, key] as const);
+  const ofCa = ca === undefined ? [] : [[ca.secretName, ca.key] as const];
+  const ofCert = clientCert === undefined ? [] : [[clientCert.secretName, clientCert.certKey] as const, [clientCert.secretName, clientCert.keyKey] as const];
+  return [...ofAuth, ...ofCa, ...ofCert];
+}
+
+/** Keys of a Secret that make up an identity. */
+export function authKeys(source: AuthSource): readonly string[] {
+  return source.kind === "user" ? [source.userKey, source.passwordKey] : [source.key];
 }
 
 /** True when the workers use the operator's identity, which has more rights than they need. */

@@ -21,13 +21,6 @@ export function diffConsumer(desired: ConsumerSpec, actual: ServerConfig): reado
   return [...ownedDifferences(desired.config, actual, isImmutableOfConsumer), ...strayDifferences(actual, strays)];
 }
 
-/** Features that were asked for in a create or update and are missing in the server's answer: it does not know them. */
-export function droppedFeatures(desired: StreamSpec, answer: ServerConfig): readonly Difference[] {
-  return diffStream(desired, answer)
-    .filter(({ field, desired: asked }) => asked !== undefined && asked !== false && featureFields.has(field))
-    .map((difference) => ({ ...difference, remedy: "dropped" }));
-}
-
 /**
  * The updates that bring a stream to what is wanted, to be sent one after the other; none when nothing differs. A change
  * of placement and of replicas are two, because servers refuse both in one (10123).
@@ -125,6 +118,3 @@ const immutableConsumerFields: ReadonlySet<string> = new Set([
 const immutableStrays: ReadonlySet<string> = new Set(["mirror", "deliver_subject", "filter_subject", "filter_subjects"]);
 const strayStreamFields: readonly string[] = ["mirror", "sources", "subject_transform"];
 const strayConsumerFields: readonly string[] = ["filter_subjects", "backoff", "headers_only", "deliver_subject", "priority_policy"];
-const featureFields: ReadonlySet<string> = new Set([
-  "allow_direct", "allow_atomic", "allow_rollup_hdrs", "allow_msg_ttl", "allow_msg_schedules", "persist_mode", "metadata",
-]);

@@ -47,9 +47,8 @@ export type Difference = {
   /**
    * - `update`: the server changes it in place.
    * - `immutable`: the server refuses to change it on an existing stream or consumer.
-   * - `dropped`: a feature that was asked for at creation and did not come back; the server does not know it.
    */
-  readonly remedy: "update" | "immutable" | "dropped";
+  readonly remedy: "update" | "immutable";
 };
 
 /** Who owns a stream, as written in its metadata. */

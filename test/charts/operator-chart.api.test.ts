@@ -30,7 +30,7 @@ const always = [
 const forPeople = [`ClusterRole ${clusterName}:edit`, `ClusterRole ${clusterName}:view`];
 const identity = [`ClusterRole ${clusterName}:cluster-identity`, `ClusterRoleBinding ${clusterName}:cluster-identity`];
 const clusterWide = [`ClusterRole ${clusterName}`, `ClusterRoleBinding ${clusterName}`];
-const perNamespace = [teamA, teamB].flatMap((team) => [`Role ${team}/durable-timer-operator`, `RoleBinding ${team}/durable-timer-operator`]);
+const perNamespace = [teamA, teamB].flatMap((team) => [`Role ${team}/${clusterName}`, `RoleBinding ${team}/${clusterName}`]);
 
 const rows: readonly Row[] = [
   {
@@ -180,8 +180,8 @@ describe("the operator's rights", () => {
 
   it("are the same in each namespace that it watches", async () => {
     const objects = await rendered({ watchNamespaces: [teamA] });
-    expect(rulesOf(objects, "durable-timer-operator")).toEqual(operatorRules);
-    expect(rulesOf(objects, clusterName)).toEqual([]);
+    expect(rulesOf(objects.filter(({ kind }) => kind === "Role"), clusterName)).toEqual(operatorRules);
+    expect(rulesOf(objects.filter(({ kind }) => kind === "ClusterRole"), clusterName)).toEqual([]);
   });
 
   it("let it neither list nor watch a Secret, nor delete anything", async () => {

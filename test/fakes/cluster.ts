@@ -101,6 +101,7 @@ export class FakeCluster implements ClusterPort {
         exists: workers !== undefined,
         drift: workers === undefined ? [] : differences(workers.desired, desired),
         foreign: [],
+        leaving: [],
         replicas: workers === undefined ? 0 : wanted,
         updatedReplicas: workers === undefined ? 0 : wanted,
         readyReplicas: readyCount,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { eventNoteCharsMax, eventSeriesMs, eventsPerResourceMax, eventsRememberedMax } from "../../src/base/limits.ts";
+import { eventNoteBytesMax, eventSeriesMs, eventsPerResourceMax, eventsRememberedMax } from "../../src/base/limits.ts";
 import { Failure } from "../../src/base/failure.ts";
 import type { ApiRequest, ApiResult, KubeApi } from "../../src/kube/api.ts";
 import { EventWriter } from "../../src/kube/events.ts";
@@ -89,13 +89,15 @@ test("what is remembered is bounded: the oldest kind of event is forgotten first
 
 test("an event says what, about what and from whom, within the API's bounds", async () => {
   const bed = setUp();
-  await bed.writer.emit(about("u"), event("x".repeat(eventNoteCharsMax + 1)));
+  await bed.writer.emit(about("u"), event("x".repeat(eventNoteBytesMax + 1)));
+  await bed.writer.emit(about("u"), event("ü".repeat(eventNoteBytesMax)));
+  expect(bed.requests[1]).toMatchObject({ body: { note: "ü".repeat(eventNoteBytesMax / 2) } });
   expect(bed.requests[0]).toMatchObject({
     path: "/apis/events.k8s.io/v1/namespaces/n/events",
     body: {
       type: "Warning",
       reason: "NotReady",
-      note: "x".repeat(eventNoteCharsMax),
+      note: "x".repeat(eventNoteBytesMax),
       eventTime: "2030-01-01T00:00:00.000000Z",
       reportingController: "durabletimer.dev/operator",
       reportingInstance: "operator-0",

@@ -40,6 +40,14 @@ describe("the connection", () => {
     expect(await bed.cluster.resolveConnection(await bed.createTimer("login", { nats }))).toMatchObject({ options: { auth: { kind: "user", user: "me", password: " p w " } } });
   });
 
+  test("tells what the workers' own identity lacks, before any pod waits for it", async () => {
+    await createSecret("op", { token: "t" });
+    const timer = await bed.createTimer("ofworkers", { nats: { auth: { tokenSecretRef: { name: "op" } } }, workers: { auth: { credentialsSecretRef: { name: "dt-worker" } } } });
+    expect(await bed.cluster.resolveConnection(timer)).toMatchObject({ kind: "resolved", workerProblems: ["Secret dt-worker does not exist"] });
+    await createSecret("dt-worker", { "user.creds": "x" });
+    expect(await bed.cluster.resolveConnection(timer)).not.toHaveProperty("workerProblems");
+  });
+
   test("names everything that is missing at once", async () => {
     await createSecret("empty", { other: "x" });
     const nats = { auth: { tokenSecretRef: { name: "absent" } }, tls: { clientCertSecretRef: { name: "empty" } } };

@@ -116,10 +116,25 @@ describe("the workers", () => {
     expect([theirs.metadata.generation, theirs.metadata.ownerReferences]).toEqual([1, undefined]);
   });
 
-  test("of a former resource of that name are foreign until they are collected", async () => {
+  test("of a former resource of that name are waited for until they are collected, and never applied over", async () => {
     const resource = await bed.createTimer("reborn");
     await bed.cluster.applyWorkers(desired(resource));
-    expect((await facts({ ...resource, uid: "another" })).foreign).toEqual(["Deployment reborn-worker", "PodDisruptionBudget reborn-worker", "ServiceAccount reborn-worker"]);
+    const again = { ...resource, uid: "another" };
+    const names = ["Deployment reborn-worker", "PodDisruptionBudget reborn-worker", "ServiceAccount reborn-worker"];
+    expect(await facts(again)).toMatchObject({ exists: false, foreign: [], leaving: names });
+    expect(await bed.cluster.applyWorkers(desired(again))).toMatchObject({ kind: "failed", failure: { kind: "conflict" } });
+    for (const path of [paths.deployment, paths.budget, paths.serviceAccount]) await bed.namespace.admin({ method: "DELETE", path: path("reborn") });
+    expect(await bed.cluster.readWorkers(desired(again)), "they are gone, and nothing is in the way").toEqual({ kind: "absent" });
+  });
+
+  test("in deletion are waited for, whosever they are", async () => {
+    const resource = await bed.createTimer("leaving");
+    await bed.cluster.applyWorkers(desired(resource));
+    await bed.namespace.admin({ method: "PATCH", path: paths.deployment("leaving"), body: { metadata: { finalizers: ["example.com/hold"] } } });
+    await bed.namespace.admin({ method: "DELETE", path: paths.deployment("leaving") });
+    expect(await facts(resource)).toMatchObject({ leaving: ["Deployment leaving-worker"], foreign: [] });
+    await bed.namespace.admin({ method: "PATCH", path: paths.deployment("leaving"), body: { metadata: { finalizers: [] } } });
+    expect(await facts(resource)).toMatchObject({ leaving: [], drift: ["Deployment"] });
   });
 
   const refused = [

@@ -102,6 +102,36 @@ describe("the embedded server", () => {
   });
 });
 
+describe("an embedded server that is stopped while it is being started again", () => {
+  // The second start of this one never becomes healthy; the first is killed by the test.
+  const secondIsMute = (name: string): string => executable(name, `
+    const fs = require("node:fs");
+    const mark = ${JSON.stringify(join(root, `${name}.started`))};
+    const config = fs.readFileSync(process.argv.at(-1), "utf8");
+    const isFirst = !fs.existsSync(mark);
+    fs.writeFileSync(mark, fs.existsSync(mark) ? "again" : "once");
+    if (isFirst) require("node:http").createServer((_, response) => response.end()).listen(Number(/http: "127.0.0.1:(\\d+)"/.exec(config)[1]), "127.0.0.1");
+    else setInterval(() => {}, 1000);`);
+
+  it("leaves no process behind, and the stop ends", async () => {
+    const { server, notices, ledgerPath } = await start("g", secondIsMute("relaunched"));
+    const first = notices.find(({ kind }) => kind === "server_ready");
+    process.kill(first?.kind === "server_ready" ? first.pid : 0, "SIGKILL");
+    await expect.poll(() => readFileSync(join(root, "relaunched.started"), "utf8"), { timeout: 30_000 }).toBe("again");
+    await server.stop();
+    expect(readJsonFile(ledgerPath)).toEqual({ processes: [] });
+  });
+
+  it("leaves no process behind when the stop comes while the process is being created", async () => {
+    const { server, notices, ledgerPath } = await start("h", secondIsMute("early"));
+    const first = notices.find(({ kind }) => kind === "server_ready");
+    process.kill(first?.kind === "server_ready" ? first.pid : 0, "SIGKILL");
+    await expect.poll(() => notices.map(({ kind }) => kind), { timeout: 30_000 }).toContain("server_exited");
+    await server.stop();
+    expect(readJsonFile(ledgerPath)).toEqual({ processes: [] });
+  });
+});
+
 /** A program that runs JavaScript, whatever it is given as arguments. */
 function executable(name: string, script: string): string {
   const path = join(root, name);

@@ -40,6 +40,10 @@ describe("the cluster of a state folder", () => {
     await apply(cluster);
     await expect.poll(async () => workers(cluster), { timeout: 30_000 }).toMatchObject({ drift: [], replicas: 2, updatedReplicas: 2, readyReplicas: 2 });
     await expect.poll(() => place.notices.filter(({ kind }) => kind === "worker_stopped"), { timeout: 30_000 }).toEqual([{ kind: "worker_stopped", slot: "w1" }]);
+    place.write(`workers: {replicas: 2, ${quickWorkers}, progressDeadlineSeconds: 31}, limits: {retriesMax: 7}`);
+    await expect.poll(async () => (await workers(cluster))?.drift, { timeout: 30_000 }).toEqual(["progressDeadlineSeconds"]);
+    await apply(cluster);
+    expect((await workers(cluster))?.drift).toEqual([]);
     stop.abort();
     await watching;
     expect(keys.length).toBeGreaterThan(2);

@@ -59,6 +59,15 @@ describe("secrets in a folder", () => {
     expect(resolved.kind === "missing" ? resolved.problems : []).toHaveLength(3);
   });
 
+  it("tell what the workers' own identity lacks, and resolve the operator's", () => {
+    const resolved = resolveFromFolder(specOf("auth: {tokenSecretRef: {name: tok}}", "auth: {nkeySecretRef: {name: none}}"), folder);
+    expect(resolved).toMatchObject({ kind: "resolved", options: { auth: { kind: "token", token: "t0ken" } }, workerProblems: [expect.stringContaining("Secret none has no key user.nk: write it to ")] });
+  });
+
+  it("follow a rotated key of a certificate, which may change alone", () => {
+    expect(secretFiles(specOf("tls: {clientCertSecretRef: {name: cert}}"), "/s")).toEqual(["/s/cert/tls.crt", "/s/cert/tls.key"]);
+  });
+
   it("lead the workers to their own identity, or to the operator's without one", () => {
     const shared = specOf("auth: {tokenSecretRef: {name: tok}}, tls: {caSecretRef: {name: ca}}");
     expect(workerSecretFolders(shared, "/s")).toMatchObject({ auth: "/s/tok", ca: "/s/ca" });

@@ -114,6 +114,19 @@ describe("reconcile", () => {
     expect(bench.cluster.events).toEqual([]);
   });
 
+  it("tells of what it did although the status is refused, once, and of conditions only when they are stored", async () => {
+    const bench = new Bench();
+    await bench.pass();
+    bench.cluster.failures.set("writeStatus", failure("conflict", "CLUSTER_CONFLICT"));
+    await bench.pass();
+    const told = bench.cluster.events.map(({ reason }) => reason);
+    expect(new Set(told)).toEqual(new Set(["StreamCreated", "ConsumerCreated"]));
+    expect(told).toHaveLength(11);
+    bench.cluster.failures.clear();
+    await bench.settle();
+    expect(bench.cluster.events.filter(({ reason }) => reason === "StreamCreated")).toHaveLength(7);
+  });
+
   it("opens the resume consumer only when workers are ready", async () => {
     const bench = new Bench();
     bench.cluster.becomesReady = false;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { EpochMs } from "../../src/base/units.ts";
 import {
-  conditionReasons, conditionTypes, eventReasons, isTrue, nextConditions, setCondition, unobservedConditions, type Condition, type WantedCondition,
+  conditionReasons, conditionTypes, eventReasons, isTrue, nextConditions, unobservedConditions, type Condition, type WantedCondition,
 } from "../../src/resource/conditions.ts";
 import { statusSchema } from "../../src/resource/status.ts";
 
@@ -45,19 +45,6 @@ describe("nextConditions", () => {
     const had = nextConditions(before, [ready, reachable, stalled], { generation: 1, nowMs: firstMs });
     expect(had.map(({ type }) => type)).toEqual(["Ready", "BrokerReachable", "Stalled"]);
     expect(nextConditions(had, [ready, reachable, { ...stalled, status }], { generation: 1, nowMs: laterMs })).toEqual(before);
-  });
-});
-
-describe("setCondition", () => {
-  const before = nextConditions([], [ready, reachable], { generation: 1, nowMs: firstMs });
-
-  it("puts a new condition in its place and leaves the others alone", () => {
-    expect(setCondition(before, stalled, { generation: 2, nowMs: laterMs })).toEqual([...before, shown(stalled, later, 2)]);
-  });
-
-  it("removes Stalled by setting it False", () => {
-    const had = setCondition(before, stalled, { generation: 1, nowMs: firstMs });
-    expect(setCondition(had, { ...stalled, status: "False" }, { generation: 1, nowMs: laterMs })).toEqual(before);
   });
 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { present } from "../../src/base/assert.ts";
 import type { DurableTimerSpec } from "../../src/resource/durable-timer.ts";
-import { connectionSecrets, secretNamesOf, workersShareIdentity } from "../../src/resource/secrets.ts";
+import { connectionSecrets, identitySecret, secretKeys, workersShareIdentity } from "../../src/resource/secrets.ts";
 import { parseSpec } from "../../src/resource/validate.ts";
 import { fullSpec, patched, type Patch } from "./examples.ts";
 
@@ -49,9 +49,23 @@ describe("connectionSecrets", () => {
   });
 });
 
-describe("secretNamesOf", () => {
-  it("names each Secret once, sorted", () => {
-    expect(secretNamesOf(spec(fullSpec))).toEqual(["dt-operator", "dt-tls", "dt-worker", "nats-ca"]);
-    expect(secretNamesOf(spec({}))).toEqual([]);
+describe("identitySecret", () => {
+  const keys: Readonly<Record<string, string>> = { "s/user.creds": "A\n\n", "s/user.nk": "SU\r\n", "s/username": "me\n", "s/password": " p w \n", "s/token": "t\n" };
+  const read = (secretName: string, key: string): string => keys[`${secretName}/${key}`] ?? "";
+  const rows = [
+    { source: { kind: "credentials", secretName: "s", key: "user.creds" }, secret: { kind: "credentials", text: "A\n\n" }, because: "a file is kept byte for byte" },
+    { source: { kind: "nkey", secretName: "s", key: "user.nk" }, secret: { kind: "nkey", seed: "SU" }, because: "an editor's newline is no part of it" },
+    { source: { kind: "token", secretName: "s", key: "token" }, secret: { kind: "token", token: "t" }, because: "an editor's newline is no part of it" },
+    { source: { kind: "user", secretName: "s", userKey: "username", passwordKey: "password" }, secret: { kind: "user", user: "me", password: " p w " }, because: "a password may begin and end with spaces" },
+  ] as const;
+  it.each(rows)("reads $source.kind as the workers do", ({ source, secret, because }) => {
+    expect(identitySecret(source, read), because).toEqual(secret);
+  });
+});
+
+describe("secretKeys", () => {
+  it("names every key of a connection", () => {
+    expect(secretKeys(connectionSecrets(spec(fullSpec), "operator")).map((pair) => pair.join("/"))).toEqual(["dt-operator/operator.creds", "nats-ca/root.crt", "dt-tls/tls.crt", "dt-tls/tls.key"]);
+    expect(secretKeys(connectionSecrets(spec({}), "workers"))).toEqual([]);
   });
 });

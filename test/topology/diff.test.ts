@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { consumerUpdates, diffConsumer, diffStream, droppedFeatures, streamUpdates } from "../../src/topology/diff.ts";
+import { consumerUpdates, diffConsumer, diffStream, streamUpdates } from "../../src/topology/diff.ts";
 import type { Difference, ServerConfig } from "../../src/topology/layout.ts";
 import { consumerOf, streamOf } from "./input.ts";
 
@@ -87,23 +87,6 @@ describe("streamUpdates", () => {
       [5, { cluster: "eu-2", tags: [] }],
       [3, { cluster: "eu-2", tags: [] }],
     ]);
-  });
-});
-
-describe("droppedFeatures", () => {
-  it("is empty when the server answers with everything that was asked for", () => {
-    expect(droppedFeatures(schedules, reported(schedules.config))).toEqual([]);
-  });
-
-  it("finds the features that an old server silently drops", () => {
-    const { allow_msg_schedules: _schedules, persist_mode: _mode, ...old } = reported(schedules.config);
-    expect(brief(droppedFeatures(schedules, old))).toEqual(["allow_msg_schedules: dropped", "persist_mode: dropped"]);
-    const { allow_msg_ttl: _ttl, allow_atomic: _atomic, ...older } = reported(state.config);
-    expect(brief(droppedFeatures(state, older))).toEqual(["allow_msg_ttl: dropped", "allow_atomic: dropped"]);
-  });
-
-  it("does not take a difference of sizes for a feature", () => {
-    expect(droppedFeatures(state, { ...reported(state.config), max_bytes: 1 })).toEqual([]);
   });
 });
 

@@ -8,6 +8,7 @@ import { workerContainerName } from "./worker-pod.ts";
 export type WorkersSight = {
   readonly drift: readonly string[];
   readonly foreign: readonly string[];
+  readonly leaving: readonly string[];
   /** Some object of ours exists. */
   readonly exists: boolean;
   /** Absent when there is none of ours. */
@@ -20,11 +21,12 @@ export type WorkersSight = {
 
 /** Facts of what was seen; zero and empty where there is nothing. */
 export function workersFacts(sight: WorkersSight): WorkersFacts {
-  const { drift, foreign, exists, deployment, selector } = sight;
+  const { drift, foreign, leaving, exists, deployment, selector } = sight;
   return {
     exists,
     drift,
     foreign,
+    leaving,
     ...rollout(deployment),
     selector: selectorText(selector),
     image: workerContainer(deployment)?.image ?? "",

@@ -10,7 +10,7 @@
 import type { V1Container, V1EnvVar, V1PodSpec, V1PodTemplateSpec, V1Probe, V1Volume, V1VolumeMount } from "@kubernetes/client-node";
 import type { DurableTimerSpec } from "../../resource/durable-timer.ts";
 import { healthPort, workerConfigVariable, workerMountPaths, workerSelector } from "../../resource/names.ts";
-import { connectionSecrets, type AuthSource } from "../../resource/secrets.ts";
+import { authKeys, connectionSecrets } from "../../resource/secrets.ts";
 import { workerConfigOf, workerConfigText } from "../../resource/worker-config.ts";
 import { isJsonObject, type JsonObject } from "./json.ts";
 
@@ -117,10 +117,6 @@ function secretMountsOf(spec: DurableTimerSpec): readonly SecretMount[] {
     mounts.push({ volume: "durable-timer-nats-client-cert", path: workerMountPaths.clientCert, secretName: clientCert.secretName, keys });
   }
   return mounts;
-}
-
-function authKeys(auth: AuthSource): readonly string[] {
-  return auth.kind === "user" ? [auth.userKey, auth.passwordKey] : [auth.key];
 }
 
 function secretVolumes(spec: DurableTimerSpec): readonly V1Volume[] {

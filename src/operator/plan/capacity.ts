@@ -29,7 +29,7 @@ export function judgeCapacity(observed: Observed, broker: ReachedBroker, held: C
   const isComplete = Object.values(broker.streams).every((looked) => looked.kind === "found");
   const admission = held === undefined ? judgeAdmission(live, spec, status) : want("AdmissionOpen", "False", held);
   return {
-    wanted: [...(isComplete ? [admission, judgeSpace(any, spec, status)] : []), judgeReplicas(broker)],
+    wanted: [...(isComplete || held !== undefined ? [admission] : []), ...(isComplete ? [judgeSpace(any, spec, status)] : []), judgeReplicas(broker)],
     capacity: capacityStatus(status?.capacity, streamUses(broker, limitedRoles), account),
   };
 }

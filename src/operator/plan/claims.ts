@@ -53,18 +53,19 @@ type JudgedClaim = { readonly kind: "allowed"; readonly claim: Claim } | { reado
 function judgeClaim(observed: Observed, role: StreamRole, facts: StreamFacts): JudgedClaim {
   const stamp = readStamp(facts.config);
   const { policy, fromOwner } = observed.resource.spec.topology.adoption;
-  if (stamp?.ownerId === ownOwnerId(observed)) return ownClaim({ role, facts, stamp });
+  const isOwn = stamp?.ownerId === ownOwnerId(observed);
+  const mayAdopt = stamp !== undefined && policy === "FromOwner" && stamp.ownerId === fromOwner;
+  if ((isOwn || mayAdopt) && stamp.layoutVersion > layoutVersion) return { kind: "refused", stall: tooNew(facts.name, stamp) };
+  if (isOwn) return { kind: "allowed", claim: { role, facts, stamp } };
   if (stamp === undefined && policy === "IfUnowned") return { kind: "allowed", claim: { role, facts, stamp, adoptedFrom: "nobody" } };
-  if (stamp !== undefined && policy === "FromOwner" && stamp.ownerId === fromOwner) {
-    return { kind: "allowed", claim: { role, facts, stamp, adoptedFrom: stamp.ownerId } };
-  }
+  if (mayAdopt) return { kind: "allowed", claim: { role, facts, stamp, adoptedFrom: stamp.ownerId } };
   return { kind: "refused", stall: refusal(facts.name, stamp) };
 }
 
-function ownClaim(claim: Claim & { readonly stamp: Stamp }): JudgedClaim {
-  if (claim.stamp.layoutVersion <= layoutVersion) return { kind: "allowed", claim };
-  const text = `Stream ${claim.facts.name} has layout version ${String(claim.stamp.layoutVersion)}, and this operator knows ${String(layoutVersion)}.`;
-  return { kind: "refused", stall: cause("StreamIncompatible", `${text} Upgrade the operator.`) };
+/** What a newer operator laid out is read by nobody who does not know how. */
+function tooNew(stream: string, stamp: Stamp): Cause {
+  const text = `Stream ${stream} has layout version ${String(stamp.layoutVersion)}, and this operator knows ${String(layoutVersion)}.`;
+  return cause("StreamIncompatible", `${text} Upgrade the operator.`);
 }
 
 function refusal(stream: string, stamp: Stamp | undefined): Cause {

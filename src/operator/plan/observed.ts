@@ -95,6 +95,17 @@ export type BrokerFacts = {
   readonly domain?: string;
 };
 
+/** A record of one timer, or the marker of one that was removed a moment ago. */
+export type StateRecordFact = { readonly sequence: number; readonly isLive: boolean };
+
+/** A stream of the same life whose last sequence is lower than it was seen to be: its end is lost. */
+export type Rewind = {
+  readonly fromSequence: number;
+  readonly toSequence: number;
+  /** Seen at two looks: a single one may come from a leader that was deposed. */
+  readonly isConfirmed: boolean;
+};
+
 /** All that was learnt from the broker in one pass. */
 export type BrokerObservation =
   | {
@@ -108,8 +119,8 @@ export type BrokerObservation =
       readonly ownerKey: Looked<string>;
       /** Text of the sweep's summary in the state bucket. */
       readonly sweepSummary: Looked<string>;
-      /** Sequence of one timer's record in STATE, looked at before the streams: a snapshot precedes its record. */
-      readonly stateRecord: Looked<number>;
+      /** The last record of any timer in STATE, looked at before the streams: a snapshot precedes its record. */
+      readonly stateRecord: Looked<StateRecordFact>;
     }
   | {
       readonly kind: "unreached";
@@ -120,7 +131,12 @@ export type BrokerObservation =
 
 /** What the operator's own connection is made of could be read, or why not. */
 export type ConnectionFact =
-  | { readonly kind: "resolved"; readonly warnings: readonly string[] }
+  | {
+      readonly kind: "resolved";
+      readonly warnings: readonly string[];
+      /** What the workers' own connection lacks; each problem says which thing and what to do. */
+      readonly workerProblems?: readonly string[];
+    }
   /** Something named by the resource is not there or not usable; each problem says which and what to do. */
   | { readonly kind: "missing"; readonly problems: readonly string[] }
   /** `failedForMs` counts from the first failure of an unbroken row. */
@@ -142,6 +158,8 @@ export type WorkersFacts = {
   readonly drift: readonly string[];
   /** Same-named objects that belong to somebody else; they are never touched. */
   readonly foreign: readonly string[];
+  /** Same-named objects that are about to go: in deletion, or left by an earlier resource of this name. */
+  readonly leaving: readonly string[];
   readonly replicas: number;
   readonly updatedReplicas: number;
   readonly readyReplicas: number;
@@ -169,5 +187,7 @@ export type Observed = {
   readonly broker?: BrokerObservation;
   /** For how long the broker has been answering without telling everything; absent while it tells everything. */
   readonly unreadForMs?: DurationMs;
+  /** Streams that lost their end while this operator watched. */
+  readonly rewinds?: Readonly<Partial<Record<StreamRole, Rewind>>>;
   readonly workers: Looked<WorkersFacts>;
 };

@@ -5,6 +5,7 @@
  * 1. A pause says itself who set it. One that the spec asks for ends at `statedPauseUntilMs`, an instant that nobody
  *    would choose by chance; the pause of a new resume consumer ends within twice `resumePauseMs`. Any other is somebody
  *    else's: it is shown and never undone.
+ *    While something is lost that nobody has accepted, the start consumer is held in the same way.
  * 2. Without an operator the pause of a new resume consumer ends by itself. A consumer seen unpaused was opened.
  * 3. After the first opening only the spec closes it again: a later loss of workers or broker does not.
  */
@@ -64,17 +65,30 @@ function judgeConsumer(observed: Observed, broker: ReachedBroker, { consumer, wa
   }
 }
 
-/** What the start consumer needs for `spec.admission.state`, and whether somebody else holds it. */
-export function judgeStartPause(observed: Observed, broker: ReachedBroker): { readonly actions: readonly Action[]; readonly held?: Cause } {
+/** Whether starts are held, and why. */
+type StartPause = { readonly actions: readonly Action[]; readonly held?: Cause };
+
+/** What the start consumer needs for `spec.admission.state` and for an open incident, and whether somebody else holds it. */
+export function judgeStartPause(observed: Observed, broker: ReachedBroker, isIncidentOpen: boolean): StartPause {
   const looked = broker.consumers.start;
-  const isStated = isStopStated("start", observed.resource.spec);
-  const held = isStated ? cause("ClosedBySpec", "spec.admission.state is Closed: starts wait in their stream.") : undefined;
+  const held = startStop(observed, isIncidentOpen);
   if (looked.kind !== "found") return { actions: [], ...(held === undefined ? {} : { held }) };
   const pause = pauseKind(looked.value, broker.brokerTimeMs);
-  if (held !== undefined) return { actions: pause === "stated" ? [] : [pauseAction("start", looked.value, statedPauseUntilMs)], held };
+  if (held !== undefined) {
+    return { actions: pause === "stated" ? [] : [pauseAction("start", looked.value, { untilMs: statedPauseUntilMs, because: stopReason(held) })], held };
+  }
   if (pause === "none") return { actions: [] };
-  if (pause === "stated") return { actions: [unpauseAction("start", looked.value, "spec.admission.state is Open again")] };
+  if (pause === "stated") return { actions: [unpauseAction("start", looked.value, "spec.admission.state is Open and no incident is")] };
   return { actions: [], held: cause("ConsumerPaused", `Somebody paused the consumer ${looked.value.name} on the broker; the operator does not undo it.`) };
+}
+
+function startStop({ resource }: Observed, isIncidentOpen: boolean): Cause | undefined {
+  if (isStopStated("start", resource.spec)) return cause("ClosedBySpec", "spec.admission.state is Closed: starts wait in their stream.");
+  return isIncidentOpen ? cause("ClosedByIncident", "Something was lost: starts wait in their stream until a person has acknowledged it.") : undefined;
+}
+
+function stopReason({ reason }: Cause): string {
+  return reason === "ClosedBySpec" ? "spec.admission.state is Closed" : "of an open incident";
 }
 
 type Pause = "none" | "stated" | "startup" | "foreign";
@@ -92,7 +106,7 @@ function isStopStated(role: ConsumerRole, spec: DurableTimerSpec): boolean {
 }
 
 function statedStop(consumer: ConsumerFacts, pause: Pause): ConsumerVerdict {
-  const actions = pause === "stated" ? [] : [pauseAction("resume", consumer, statedPauseUntilMs)];
+  const actions = pause === "stated" ? [] : [pauseAction("resume", consumer, { untilMs: statedPauseUntilMs, because: "spec.resume.state is Paused" })];
   const because = cause("ResumePaused", "spec.resume.state is Paused: resumes are stored and not delivered.");
   return { ...closed(because), actions };
 }
@@ -100,7 +114,7 @@ function statedStop(consumer: ConsumerFacts, pause: Pause): ConsumerVerdict {
 /** The spec no longer asks for its pause: open, or go back to waiting for the gates if it never was open. */
 function liftStated({ consumer, waiting }: Opening, brokerTimeMs: EpochMs): ConsumerVerdict {
   if (waiting === undefined) return opening(consumer, "spec.resume.state is Open again");
-  return { ...closed(waiting), actions: [pauseAction("resume", consumer, later(brokerTimeMs, resumePauseMs))] };
+  return { ...closed(waiting), actions: [pauseAction("resume", consumer, { untilMs: later(brokerTimeMs, resumePauseMs), because: "the gates before it are not open yet" })] };
 }
 
 function judgeStartup({ consumer, waiting }: Opening, brokerTimeMs: EpochMs): ConsumerVerdict {
@@ -108,7 +122,7 @@ function judgeStartup({ consumer, waiting }: Opening, brokerTimeMs: EpochMs): Co
   const remainingMs = (consumer.pausedUntilMs ?? 0) - brokerTimeMs;
   // Half of the pause is left for the next passes, so that a settled wait costs one write in five minutes.
   const isDue = remainingMs < resumePauseMs / 2;
-  return { ...closed(waiting), actions: isDue ? [pauseAction("resume", consumer, later(brokerTimeMs, resumePauseMs))] : [] };
+  return { ...closed(waiting), actions: isDue ? [pauseAction("resume", consumer, { untilMs: later(brokerTimeMs, resumePauseMs), because: "the gates before it are not open yet" })] : [] };
 }
 
 function opening(consumer: ConsumerFacts, because: string): ConsumerVerdict {
@@ -130,11 +144,8 @@ function waitingFor(before: readonly WantedCondition[]): Cause | undefined {
   return cause(gate === "WorkersReady" ? "WaitingForWorkers" : "WaitingForTopology");
 }
 
-function pauseAction(role: "resume" | "start", { stream, name }: ConsumerFacts, untilMs: EpochMs): Action {
-  const isStated = untilMs === statedPauseUntilMs;
-  const field = role === "resume" ? "spec.resume.state is Paused" : "spec.admission.state is Closed";
-  const because = isStated ? field : "the gates before it are not open yet";
-  return { kind: "PauseConsumer", role, stream, consumer: name, untilMs, because };
+function pauseAction(role: "resume" | "start", { stream, name }: ConsumerFacts, pause: { readonly untilMs: EpochMs; readonly because: string }): Action {
+  return { kind: "PauseConsumer", role, stream, consumer: name, ...pause };
 }
 
 function unpauseAction(role: "resume" | "start", { stream, name }: ConsumerFacts, because: string): Action {

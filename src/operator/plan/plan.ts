@@ -11,26 +11,25 @@
 import type { DurationMs } from "../../base/units.ts";
 import { annotationNames } from "../../resource/names.ts";
 import type { ConditionType, WantedCondition } from "../../resource/conditions.ts";
-import { findCondition } from "../../resource/conditions.ts";
 import type { Action } from "./action.ts";
 import { judgeBroker } from "./broker.ts";
 import type { BrokerVerdict, ReachedBroker } from "./broker.ts";
 import { judgeCapacity, judgeReplicas } from "./capacity.ts";
 import { failureMessage, isPassing, shownFailure } from "./failures.ts";
 import type { FailureFact, Observed } from "./observed.ts";
+import { behindBroker, judgeHeld, judgeWithoutBroker } from "./outage.ts";
 import { judgeResume, judgeStartPause } from "./pauses.ts";
 import { brokerStatus, nextStatus } from "./status.ts";
-import type { StatusParts } from "./status.ts";
+import type { JudgedParts, StatusParts } from "./status.ts";
 import { timerCounts } from "./timer-counts.ts";
 import { isHeldUnread, judgeTopology } from "./topology.ts";
 import type { TopologyVerdict } from "./topology.ts";
 import { restoredEvents, transitionEvents } from "./transitions.ts";
 import type { PlannedEvent } from "./transitions.ts";
 import type { DurableTimerStatus } from "../../resource/durable-timer.ts";
-import { carriedOver, cause, want } from "./verdict.ts";
+import { carriedOver, cause, firstCauses, want } from "./verdict.ts";
 import type { Cause, Verdict } from "./verdict.ts";
-import { judgeWorkers } from "./workers.ts";
-import type { TopologyStanding } from "./workers.ts";
+import { judgeWorkers, standingFrom } from "./workers.ts";
 
 /** What is to be done, and what is to be shown. */
 export type Plan = {
@@ -66,7 +65,7 @@ export function planAfterFailures(observed: Observed, failed: readonly FailedAct
   return { status, events: [...transitionEvents(observed.resource.status, status), ...restoredEvents(judged.restored)] };
 }
 
-type Judged = Verdict & StatusParts & { readonly isPaused: boolean; readonly restored: readonly string[] };
+type Judged = JudgedParts & { readonly isPaused: boolean };
 
 function judge(observed: Observed): Judged {
   const isPaused = observed.resource.annotations[annotationNames.paused] === "true";
@@ -74,7 +73,7 @@ function judge(observed: Observed): Judged {
   return { ...judgeLiving(observed), isPaused };
 }
 
-function judgeLiving(observed: Observed): Omit<Judged, "isPaused"> {
+function judgeLiving(observed: Observed): JudgedParts {
   const broker = judgeBroker(observed);
   switch (broker.kind) {
     case "usable":
@@ -88,7 +87,7 @@ function judgeLiving(observed: Observed): Omit<Judged, "isPaused"> {
   }
 }
 
-function judgeUsable(observed: Observed, verdict: BrokerVerdict, broker: ReachedBroker): Omit<Judged, "isPaused"> {
+function judgeUsable(observed: Observed, verdict: BrokerVerdict, broker: ReachedBroker): JudgedParts {
   const topology = judgeTopology(observed, broker);
   const workers = judgeWorkers(observed, topology.standing === "foreign" ? "foreign" : standingFrom(topology.wanted));
   const before = [...verdict.wanted, ...syncedWith(topology.wanted, workers), ...workers.wanted];
@@ -98,20 +97,13 @@ function judgeUsable(observed: Observed, verdict: BrokerVerdict, broker: Reached
     actions: [...delivery.stops, ...workers.actions, ...topology.actions, ...delivery.openings],
     ...firstCauses([topology, workers]),
     restored: topology.restored,
-    broker: brokerStatus(broker),
+    broker: topology.isMoved ? observed.resource.status?.broker : brokerStatus(broker),
     isOwned: topology.standing === "ours",
     entries: topology.entries,
     incidents: topology.incidents,
     workers: workers.workers,
     ...delivery.parts,
   };
-}
-
-/** A verdict that is carried over stays what it was: what belonged to somebody else a moment ago still does. */
-function standingFrom(wanted: readonly WantedCondition[]): TopologyStanding {
-  const gate = wanted.findLast(({ type }) => type === "TopologyReady");
-  if (gate?.reason === "OwnedByAnother" || gate?.reason === "AdoptionRefused") return "foreign";
-  return gate?.status === "True" ? "proven" : "unproven";
 }
 
 /** What differs at the workers belongs to the same picture as what differs at the streams. */
@@ -135,15 +127,17 @@ type Delivery = {
 function judgeDelivery(observed: Observed, at: { readonly broker: ReachedBroker; readonly topology: TopologyVerdict; readonly before: readonly WantedCondition[] }): Delivery {
   const { status } = observed.resource;
   if (at.topology.standing === "unread") {
-    const kept = carriedOver(status, ["ReplicasHealthy", "ResumeOpen", "AdmissionOpen", "CapacityOK"]);
     const replicas = judgeReplicas(at.broker);
-    const isKept = replicas.status === "Unknown" && isHeldUnread(observed);
-    return { wanted: isKept ? kept : [...kept.slice(1), replicas], stops: [], openings: [], parts: {} };
+    const isHeld = isHeldUnread(observed);
+    const isKept = isHeld && replicas.status === "Unknown";
+    const unseen = deliveryTypes.map((type) => want(type, "Unknown", cause("BrokerUnreachable")));
+    const shown = [...(isHeld ? carriedOver(status, deliveryTypes) : unseen), ...(isKept ? carriedOver(status, ["ReplicasHealthy"]) : [replicas])];
+    return { wanted: shown, stops: [], openings: [], parts: {} };
   }
   if (at.topology.standing === "foreign") {
     return { wanted: [want("ResumeOpen", "False", cause("WaitingForTopology"))], stops: [], openings: [], parts: {} };
   }
-  const start = judgeStartPause(observed, at.broker);
+  const start = judgeStartPause(observed, at.broker, at.topology.isIncidentOpen);
   const resume = judgeResume(observed, at.broker, at.before);
   const space = judgeCapacity(observed, at.broker, start.held);
   const pauses = [...start.actions, ...resume.actions];
@@ -151,65 +145,17 @@ function judgeDelivery(observed: Observed, at: { readonly broker: ReachedBroker;
     wanted: [...resume.wanted, ...space.wanted],
     stops: pauses.filter(({ kind }) => kind === "PauseConsumer"),
     openings: pauses.filter(({ kind }) => kind !== "PauseConsumer"),
-    parts: { capacity: space.capacity, timers: timerCounts(at.broker), resume: resume.resume },
+    parts: { capacity: space.capacity, timers: timerCounts(at.broker, status?.timers), resume: resume.resume },
   };
 }
 
-/** The last status stands, but for the workers, which do not depend on the broker's being seen. */
-function judgeHeld(observed: Observed, broker: BrokerVerdict): Omit<Judged, "isPaused"> {
-  const { status } = observed.resource;
-  const kept = carriedOver(status, behindBroker);
-  const workers = judgeWorkers(observed, standingFrom(kept));
-  return {
-    wanted: [...kept, ...broker.wanted, ...workers.wanted],
-    actions: workers.actions,
-    ...firstCauses([keptCauses(status), workers, broker]),
-    restored: [],
-    workers: workers.workers,
-  };
-}
-
-function judgeWithoutBroker(observed: Observed, broker: BrokerVerdict, because: Cause): Omit<Judged, "isPaused"> {
-  const isElsewhere = broker.stall?.reason === "WrongAccount" || broker.stall?.reason === "AccountUnknown";
-  const workers = judgeWorkers(observed, isElsewhere ? "foreign" : "unproven");
-  const unknown = [...behindBroker, ...(broker.kind === "lost" ? (["WorkersReady"] as const) : [])].map((type) => want(type, "Unknown", because));
-  return {
-    wanted: [...broker.wanted, ...workers.wanted, ...unknown],
-    // A correction of the workers rolls although the broker is away; nothing of theirs is scaled down for it.
-    actions: workers.actions,
-    ...firstCauses([broker, ...(broker.kind === "lost" ? [] : [workers])]),
-    restored: [],
-    workers: workers.workers,
-  };
-}
-
-const behindBroker: readonly ConditionType[] = ["TopologyReady", "ResumeOpen", "AdmissionOpen", "ReplicasHealthy", "CapacityOK", "InSync"];
+const deliveryTypes = ["ResumeOpen", "AdmissionOpen", "CapacityOK"] as const;
 
 /** Streams outlive the resource; workers go by their owner, or are stopped when the resource is gone. */
-function judgeDeletion({ resource }: Observed): Omit<Judged, "isPaused"> {
+function judgeDeletion({ resource }: Observed): JudgedParts {
   const because = cause("Deleting", "The resource is being deleted. Its streams and what they hold stay.");
   const kept = carriedOver(resource.status, ["BrokerReachable", "BrokerCompatible", "TopologyReady", "WorkersReady", ...behindBroker.slice(1), "CredentialsValid"]);
   return { wanted: [...kept, want("Ready", "False", because)], actions: [], progress: because, restored: [] };
-}
-
-function keptCauses(status: DurableTimerStatus | undefined): Pick<Verdict, "stall" | "progress"> {
-  const of = (type: "Stalled" | "Reconciling"): Cause | undefined => {
-    const had = findCondition(status?.conditions ?? [], type);
-    return had === undefined ? undefined : carriedOver(status, [type])[0];
-  };
-  const [stall, progress] = [of("Stalled"), of("Reconciling")];
-  return { ...(stall === undefined ? {} : { stall: cause(stall.reason, stall.message) }), ...(progress === undefined ? {} : { progress: cause(progress.reason, progress.message) }) };
-}
-
-function firstCauses(verdicts: readonly Pick<Verdict, "stall" | "progress" | "requeueAfterMs">[]): Pick<Verdict, "stall" | "progress" | "requeueAfterMs"> {
-  const stall = verdicts.find((verdict) => verdict.stall !== undefined)?.stall;
-  const progress = verdicts.find((verdict) => verdict.progress !== undefined)?.progress;
-  const requeues = verdicts.flatMap(({ requeueAfterMs }) => (requeueAfterMs === undefined ? [] : [requeueAfterMs]));
-  return {
-    ...(stall === undefined ? {} : { stall }),
-    ...(progress === undefined ? {} : { progress }),
-    ...(requeues.length === 0 ? {} : { requeueAfterMs: Math.min(...requeues) as DurationMs }),
-  };
 }
 
 /** Every failure is told; one that needs a person gives the reason. */

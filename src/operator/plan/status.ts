@@ -31,6 +31,13 @@ export type StatusParts = {
   readonly resume?: DurableTimerStatus["resume"];
 };
 
+/** Everything that one look leads to. */
+export type JudgedParts = Verdict &
+  StatusParts & {
+    /** Names of streams that a native backup brought back. */
+    readonly restored: readonly string[];
+  };
+
 /** The next status of an observed resource. */
 export function nextStatus(observed: Observed, judged: Verdict & StatusParts & { readonly isPaused: boolean }): DurableTimerStatus {
   const { resource, nowMs } = observed;

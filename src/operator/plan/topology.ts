@@ -20,6 +20,8 @@ import { streamEntries } from "./entries.ts";
 import { failureMessage, isPassing, shownFailure } from "./failures.ts";
 import { findLosses } from "./losses.ts";
 import type { Incident, Loss, StreamEntry } from "./losses.ts";
+import { findMove } from "./moves.ts";
+import type { Move } from "./moves.ts";
 import type { FailureFact, Looked, Observed, StreamRole } from "./observed.ts";
 import { creationPause } from "./pauses.ts";
 import { carriedOver, cause, want, wasTrue } from "./verdict.ts";
@@ -31,6 +33,10 @@ export type TopologyVerdict = Verdict & {
   readonly standing: "ours" | "foreign" | "unread";
   readonly entries: readonly StreamEntry[];
   readonly incidents: readonly Incident[];
+  /** Something was lost and nobody has accepted it yet. */
+  readonly isIncidentOpen: boolean;
+  /** The connection leads elsewhere than the status says, and the streams of the status are not there. */
+  readonly isMoved: boolean;
   /** Streams of the same life with another creation time: a native restore. */
   readonly restored: readonly string[];
 };
@@ -38,7 +44,7 @@ export type TopologyVerdict = Verdict & {
 /** Judges what a usable broker holds for this resource. */
 export function judgeTopology(observed: Observed, broker: ReachedBroker): TopologyVerdict {
   const { status } = observed.resource;
-  const kept = { entries: status?.topology?.streams ?? [], incidents: status?.incidents ?? [], restored: [] };
+  const kept = { entries: status?.topology?.streams ?? [], incidents: status?.incidents ?? [], isIncidentOpen: false, isMoved: false, restored: [] };
   const unread = unreadFailure(broker);
   if (unread !== undefined) return { ...kept, standing: "unread", ...unreadable(observed, unread) };
   const claims = judgeClaims(observed, broker);
@@ -50,12 +56,24 @@ type Scene = { readonly observed: Observed; readonly broker: ReachedBroker; read
 
 function judgeClaimed(scene: Scene): TopologyVerdict {
   const topology = topologyOf(scene);
-  const losses = findLosses({ ...scene, topology });
-  const facts = { standing: "ours" as const, ...streamEntries({ ...scene, topology, losses }), incidents: shownIncidents(losses) };
+  const move = findMove({ ...scene, topology });
+  if (move?.isAcknowledged === false) return judgeMove(scene, move);
+  const isMoved = move !== undefined;
+  const losses = findLosses({ ...scene, topology, isMoved });
   const open = losses.filter(({ isAcknowledged }) => !isAcknowledged);
+  const facts = {
+    standing: "ours" as const, ...streamEntries({ ...scene, topology, losses }), incidents: shownIncidents(losses), isIncidentOpen: open.length > 0, isMoved,
+  };
   if (open.length > 0) return { ...facts, ...stalled(cause("TopologyLost", open.map(({ incident }) => incident.message).join(" "))) };
   const compared = compareAll(scene, topology);
   return { ...facts, ...concluded(scene, compared) };
+}
+
+/** What is there is not ours to use until a person says so, whosever it is. */
+function judgeMove({ observed }: Scene, { incident }: Move): TopologyVerdict {
+  const entries = observed.resource.status?.topology?.streams ?? [];
+  const kept = { entries, incidents: [incident], isIncidentOpen: true, isMoved: true, restored: [] };
+  return { ...kept, standing: "foreign", ...stalled(cause("BrokerChanged", incident.message)) };
 }
 
 /** An emptied stream stays empty for a while after the acknowledgement, and its incident is the memory of its id. */
@@ -94,10 +112,12 @@ function ownerKey({ observed, broker, claims }: Scene, { role, name }: StreamSpe
 function concluded(scene: Scene, compared: readonly Compared[]): Verdict {
   const { status } = scene.observed.resource;
   const actions = compared.flatMap((one) => one.actions);
+  const isDoubted = Object.values(scene.observed.rewinds ?? {}).some(({ isConfirmed }) => !isConfirmed);
+  const again = isDoubted ? { requeueAfterMs: lookAgainMs } : {};
   const stall = immutableStall(compared);
   const inSync = want("InSync", ...syncOf(compared, stall));
-  if (stall !== undefined) return { wanted: [want("TopologyReady", "False", stall), inSync], actions, stall };
-  if (actions.length === 0) return { wanted: [want("TopologyReady", "True", cause("Provisioned")), inSync], actions };
+  if (stall !== undefined) return { wanted: [want("TopologyReady", "False", stall), inSync], actions, stall, ...again };
+  if (actions.length === 0) return { wanted: [want("TopologyReady", "True", cause("Provisioned")), inSync], actions, ...again };
   const progress = cause("Provisioning", "Streams and consumers are being brought to what the spec says.");
   // A repair in place takes one pass; the timers go on meanwhile, so that nothing flips for it.
   const isRepair = wasTrue(status, "TopologyReady") && compared.every(({ isMissing }) => !isMissing);
@@ -133,8 +153,12 @@ function unreadable(observed: Observed, failure: FailureFact): Verdict {
     if (isHeldUnread(observed)) return { wanted: carriedOver(observed.resource.status, ["TopologyReady", "InSync"]), ...rest };
     return { wanted: [want("TopologyReady", "Unknown", cause("NotObserved", text)), want("InSync", "Unknown", cause("NotObserved"))], ...rest };
   }
-  const { reason, remedy } = shownFailure(failure.code, "TopologyReady");
-  return stalled(cause(reason, failureMessage(failure, remedy)));
+  const { type, reason, remedy } = shownFailure(failure.code, "TopologyReady");
+  const stall = cause(reason, failureMessage(failure, remedy));
+  if (type === "TopologyReady") return stalled(stall);
+  // The same failure is shown where a write would have met it.
+  const behind = (["TopologyReady", "InSync"] as const).map((each) => want(each, "Unknown", cause("WaitingForBroker")));
+  return { wanted: [want(type, "False", stall), ...behind], actions: [], stall };
 }
 
 /** True while what was not told this time still stands as it was. */

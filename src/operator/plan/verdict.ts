@@ -30,6 +30,18 @@ export function cause(reason: ConditionReason, message = ""): Cause {
   return { reason, message };
 }
 
+/** What stands in the way, by the first verdict that says so; and the soonest look that any of them wants. */
+export function firstCauses(verdicts: readonly Pick<Verdict, "stall" | "progress" | "requeueAfterMs">[]): Pick<Verdict, "stall" | "progress" | "requeueAfterMs"> {
+  const stall = verdicts.find((verdict) => verdict.stall !== undefined)?.stall;
+  const progress = verdicts.find((verdict) => verdict.progress !== undefined)?.progress;
+  const requeues = verdicts.flatMap(({ requeueAfterMs }) => (requeueAfterMs === undefined ? [] : [requeueAfterMs]));
+  return {
+    ...(stall === undefined ? {} : { stall }),
+    ...(progress === undefined ? {} : { progress }),
+    ...(requeues.length === 0 ? {} : { requeueAfterMs: Math.min(...requeues) as DurationMs }),
+  };
+}
+
 /** The conditions of these types as the last status has them; Unknown where it has none. */
 export function carriedOver(status: DurableTimerStatus | undefined, types: readonly ConditionType[]): readonly WantedCondition[] {
   const conditions = status?.conditions ?? [];

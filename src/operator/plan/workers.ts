@@ -4,9 +4,11 @@
  * 1. They are first created when the topology is proven. Later that gate holds nothing back: a corrected image or
  *    credential must roll although something else is broken, and losing the broker scales nothing down.
  * 2. A rollout or a scale-up does not close the gate while workers go on working; it is shown as progress.
- * 3. Objects of the same name that belong to somebody else are shown and never taken.
+ * 3. Objects of the same name that belong to somebody else are shown and never taken. Those that are about to go are waited for.
+ * 4. Workers that could not start, because a Secret of theirs is missing, are not created; those that run go on.
  */
-import { lookAgainMs } from "../../base/limits.ts";
+import { lookAgainMs, secretLookAgainMs } from "../../base/limits.ts";
+import type { DurationMs } from "../../base/units.ts";
 import type { WantedCondition } from "../../resource/conditions.ts";
 import type { DurableTimerStatus } from "../../resource/durable-timer.ts";
 import type { Action } from "./action.ts";
@@ -31,6 +33,15 @@ export function desiredWorkers(observed: Observed): DesiredWorkers {
 /** What the look at the topology means for the first creation: it is there, it may come, or it is not ours to use. */
 export type TopologyStanding = "proven" | "unproven" | "foreign";
 
+/** A verdict that is carried over stays what it was: what belonged to somebody else a moment ago still does. */
+export function standingFrom(wanted: readonly WantedCondition[]): TopologyStanding {
+  const gate = wanted.findLast(({ type }) => type === "TopologyReady");
+  if (gate !== undefined && foreignReasons.has(gate.reason)) return "foreign";
+  return gate?.status === "True" ? "proven" : "unproven";
+}
+
+const foreignReasons: ReadonlySet<string> = new Set(["OwnedByAnother", "AdoptionRefused", "BrokerChanged"]);
+
 /** Judges the workers. */
 export function judgeWorkers(observed: Observed, topology: TopologyStanding): WorkersVerdict {
   const { workers: looked } = observed;
@@ -43,6 +54,11 @@ export function judgeWorkers(observed: Observed, topology: TopologyStanding): Wo
     const stall = cause("WorkersForeign", `${text} Remove them, or rename this resource.`);
     return { wanted: [want("WorkersReady", "False", stall)], actions: [], stall, workers: had };
   }
+  const leaving = looked.kind === "found" ? looked.value.leaving : [];
+  if (leaving.length > 0) {
+    const because = cause("WorkersProgressing", `Waiting until ${[...leaving].sort().join(", ")} of before are gone.`);
+    return { wanted: [want("WorkersReady", "False", because)], actions: [], progress: because, requeueAfterMs: lookAgainMs, workers: had };
+  }
   if (facts === undefined) return judgeMissing(observed, topology);
   return judgeExisting(observed, facts, topology);
 }
@@ -53,8 +69,12 @@ function judgeMissing(observed: Observed, topology: TopologyStanding): WorkersVe
   if (!mayCreate) {
     return { wanted: [want("WorkersReady", "False", cause("WaitingForTopology"))], actions: [], workers: had };
   }
-  const action: Action = { kind: "ApplyWorkers", desired: desiredWorkers(observed), changes: [], because: "there are none" };
   const isWanted = observed.resource.spec.workers.replicas > 0;
+  const missing = missingSecrets(observed);
+  if (isWanted && missing !== undefined) {
+    return { wanted: [want("WorkersReady", "False", missing)], actions: [], requeueAfterMs: secretLookAgainMs, workers: had };
+  }
+  const action: Action = { kind: "ApplyWorkers", desired: desiredWorkers(observed), changes: [], because: "there are none" };
   const because = isWanted ? cause("WorkersProgressing", "The workers are being created.") : scaledToZero;
   return { wanted: [want("WorkersReady", "False", because)], actions: [action], workers: had };
 }
@@ -65,11 +85,25 @@ function judgeExisting(observed: Observed, facts: WorkersFacts, topology: Topolo
     facts.drift.length === 0 || topology === "foreign"
       ? []
       : [{ kind: "ApplyWorkers", desired: desiredWorkers(observed), changes: facts.drift, because: "they differ from what the spec wants" }];
-  const { gate, ...causes } = judgeReadiness(observed, facts);
+  const { gate, ...causes } = shownSecrets(judgeReadiness(observed, facts), missingSecrets(observed));
   return { wanted: [gate], actions, ...causes, workers: workersStatus(observed, facts, gate) };
 }
 
-type Readiness = { readonly gate: WantedCondition; readonly stall?: Cause; readonly progress?: Cause };
+/** What the workers' identity is made of and is not there; undefined when nothing is missing. */
+function missingSecrets({ connection }: Observed): Cause | undefined {
+  const problems = connection.kind === "resolved" ? (connection.workerProblems ?? []) : [];
+  return problems.length === 0 ? undefined : cause("CredentialsMissing", `The workers cannot start: ${[...problems].sort().join("; ")}. Create what spec.workers.auth and spec.nats.tls name.`);
+}
+
+/** Running workers go on without a Secret that is gone; it is the reason why others do not start. */
+function shownSecrets(readiness: Readiness, missing: Cause | undefined): Readiness {
+  const { gate } = readiness;
+  const isOther = missing === undefined || gate.reason === "ScaledToZero" || (gate.status === "True" && readiness.progress === undefined);
+  if (isOther) return readiness;
+  return { gate: gate.status === "True" ? gate : want("WorkersReady", "False", missing), progress: missing, requeueAfterMs: secretLookAgainMs };
+}
+
+type Readiness = { readonly gate: WantedCondition; readonly stall?: Cause; readonly progress?: Cause; readonly requeueAfterMs?: DurationMs };
 
 function judgeReadiness({ resource }: Observed, facts: WorkersFacts): Readiness {
   const wanted = resource.spec.workers.replicas;

@@ -11,12 +11,12 @@ function deployment(status: V1Deployment["status"], generation = 3): V1Deploymen
   };
 }
 
-const sight = { drift: [], foreign: [], exists: true, pods: [], selector: { b: "2", a: "1" } };
+const sight = { drift: [], foreign: [], leaving: [], exists: true, pods: [], selector: { b: "2", a: "1" } };
 
 test("a rollout that is complete", () => {
   const status = { observedGeneration: 3, replicas: 2, updatedReplicas: 2, readyReplicas: 2 };
   expect(workersFacts({ ...sight, deployment: deployment(status) })).toEqual({
-    exists: true, drift: [], foreign: [],
+    exists: true, drift: [], foreign: [], leaving: [],
     replicas: 2, updatedReplicas: 2, readyReplicas: 2,
     isObserved: true, hasExceededDeadline: false,
     selector: "a=1,b=2", image: "a:1", templateHash: "abc", problem: "",

@@ -18,6 +18,7 @@ describe("ownership", () => {
     { name: "IfUnowned does not take what somebody owns", scene: () => withMetadata(settled({ topology: { adoption: { policy: "IfUnowned" } } }), "state", foreign), actions: [], turns: refused("OwnedByAnother"), because: "the policy speaks of streams of nobody" },
     { name: "FromOwner does not take from a third", scene: () => withMetadata(settled({ topology: { adoption: { policy: "FromOwner", fromOwner: "c3/x/y" } } }), "state", foreign), actions: [], turns: refused("OwnedByAnother"), because: "only the named owner is meant" },
     { name: "a layout of a newer version is not touched", scene: () => withMetadata(settled(), "state", stamp(ownerText, { [stampKeys.layoutVersion]: "2" })), actions: [], turns: refused("StreamIncompatible"), because: "an older operator would take the change back for ever" },
+    { name: "a layout of a newer version is not taken over", scene: () => withMetadata(settled({ topology: { adoption: { policy: "FromOwner", fromOwner: "c2/payments/orders" } } }), "state", { ...foreign, [stampKeys.layoutVersion]: "2" }), actions: [], turns: refused("StreamIncompatible"), because: "the policy allows the owner, and nobody here knows the layout" },
     {
       name: "FromOwner takes every stream of the named owner over",
       scene: () => { const scene = withStatus(stampedAll(settled({ topology: { adoption: { policy: "FromOwner", fromOwner: "c2/payments/orders" } } }), foreign), (status) => ({ ...status, observedGeneration: 3, topology: undefined as never })); return scene; },

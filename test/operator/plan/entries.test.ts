@@ -30,7 +30,7 @@ describe("what the status remembers of a stream", () => {
     expect(entry(noted, "KV_DURABLE_TIMER_STATE")).toMatchObject({ everHeldData: false });
     const started = withStream(noted, "commands", (stream) => ({ ...stream, lastSequence: 1 }));
     expect(entry(started, "KV_DURABLE_TIMER_STATE")).toMatchObject({ everHeldData: true });
-    expect(entry(withBroker(noted, (broker) => ({ ...broker, stateRecord: found(1) })), "KV_DURABLE_TIMER_STATE")).toMatchObject({ everHeldData: true });
+    expect(entry(withBroker(noted, (broker) => ({ ...broker, stateRecord: found({ sequence: 1, isLive: true }) })), "KV_DURABLE_TIMER_STATE")).toMatchObject({ everHeldData: true });
   });
 
   it("stays as it was while the stream is lost", () => {

@@ -90,7 +90,7 @@ export function topologyOf(of: DurableTimerSpec, incarnation = oldIncarnation): 
 
 export function readyWorkers(replicas: number): WorkersFacts {
   return {
-    exists: true, drift: [], foreign: [], replicas, updatedReplicas: replicas, readyReplicas: replicas, isObserved: true,
+    exists: true, drift: [], foreign: [], leaving: [], replicas, updatedReplicas: replicas, readyReplicas: replicas, isObserved: true,
     hasExceededDeadline: false, selector: "durabletimer.dev/name=orders", image: "worker:1", templateHash: "5d8f", problem: "",
   };
 }
@@ -151,7 +151,7 @@ export function withWorkers(observed: Observed, change: Partial<WorkersFacts>): 
 /** Every stream has held data, in status and broker. */
 export function withData(observed: Observed): Observed {
   const filled = streamRoles.reduce((scene, role) => withStream(scene, role, (stream) => ({ ...stream, messages: 5, lastSequence: 9, bytes: 5_000 })), observed);
-  const holding = withBroker(filled, (broker) => ({ ...broker, stateRecord: found(1) }));
+  const holding = withBroker(filled, (broker) => ({ ...broker, stateRecord: found({ sequence: 1, isLive: true }) }));
   return withStatus(holding, () => plan(holding).status);
 }
 

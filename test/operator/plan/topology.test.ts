@@ -61,7 +61,7 @@ describe("a stream that does not answer", () => {
       name: "is not known to be well after the grace",
       scene: () => silentFor(brokerLossGraceMs),
       actions: [],
-      turns: ["Ready Unknown NotObserved", "TopologyReady Unknown NotObserved", retry, "ReplicasHealthy Unknown NotObserved", "InSync Unknown NotObserved"],
+      turns: ["Ready Unknown NotObserved", "TopologyReady Unknown NotObserved", "ResumeOpen Unknown BrokerUnreachable", retry, "AdmissionOpen Unknown BrokerUnreachable", "ReplicasHealthy Unknown NotObserved", "CapacityOK Unknown BrokerUnreachable", "InSync Unknown NotObserved"],
       requeueAfterMs: lookAgainMs,
       because: "a quorum that is lost may never come back by itself",
     },
