@@ -1,5 +1,6 @@
 import { unreachable } from "../base/assert.ts";
-import type { EpochMs } from "../base/units.ts";
+import { wakeEarlyMsMax } from "../base/limits.ts";
+import { since, type EpochMs } from "../base/units.ts";
 import type { Decision, TimerView } from "./decision.ts";
 import type { WakeInput } from "./input.ts";
 import { inputAge, type ElapsedRecord, type TimerRecord, type WaitingRecord } from "./record.ts";
@@ -16,7 +17,7 @@ export function decideWake(view: TimerView, wake: WakeInput, brokerNowMs: EpochM
     case "newer":
       return isAtLeast(view.basis, "leader_again") ? { kind: "ignore", reason: "newer" } : { kind: "unsure", needs: "leader_again" };
     case "equal":
-      return record.phase === "waiting" ? elapseWhenDue(record, brokerNowMs) : repeatResume(view, record);
+      return record.phase === "waiting" ? elapseWhenDue(view, record, brokerNowMs) : repeatResume(view, record);
     default:
       return unreachable(inputAge(wake, record) as never);
   }
@@ -31,10 +32,21 @@ function armedFence(record: WaitingRecord | ElapsedRecord): number {
   return record.phase === "waiting" ? record.fence : record.armedFence;
 }
 
-function elapseWhenDue(record: WaitingRecord, brokerNowMs: EpochMs): Decision {
-  if (brokerNowMs < record.dueAtMs) return { kind: "hold", dueAtMs: record.dueAtMs };
+function elapseWhenDue(view: TimerView, record: WaitingRecord, brokerNowMs: EpochMs): Decision {
+  if (brokerNowMs < record.dueAtMs) return isFarTooEarly(record, brokerNowMs) ? armAgain(view, record) : { kind: "hold", dueAtMs: record.dueAtMs };
   const next: ElapsedRecord = { ...record, phase: "elapsed", armedFence: record.fence, fence: record.fence + 1, elapsedAtMs: brokerNowMs };
   return { kind: "advance", next, writes: ["state", ...followingWrites(next)], answer: { outcome: "accepted", record: next } };
+}
+
+/** Fired by a clock that was ahead and was set back. An instant of 0 means that the broker's clock is not known now. */
+function isFarTooEarly(record: WaitingRecord, brokerNowMs: EpochMs): boolean {
+  return brokerNowMs > 0 && since(record.dueAtMs, brokerNowMs) > wakeEarlyMsMax;
+}
+
+/** Held until then, such wakes would use up what may be in hand, and no other timer would wake. */
+function armAgain(view: TimerView, record: WaitingRecord): Decision {
+  if (!isAtLeast(view.basis, "leader")) return { kind: "unsure", needs: "leader" };
+  return { kind: "complete", record, writes: followingWrites(record), answer: { outcome: "duplicate", record } };
 }
 
 /** The resume of an elapsed record is the same bytes each time: its `elapsedAtMs` is in the record (I2). */

@@ -8,8 +8,10 @@
  * T4 Only what this product itself rolls up may be rolled up: a sender could otherwise remove every pending command with
  *    one header. Servers insist on it for streams of schedules, to which senders have no right.
  * T5 Consumers of work queues deliver all, acknowledge explicitly and never give up on a message.
+ * T6 Feedback that waits for a second look stays unacknowledged for as long: it has room of its own, or a flood of it would
+ *    keep all other feedback from being delivered.
  */
-import { ackWaitMs, duplicateWindowMs } from "../base/limits.ts";
+import { ackWaitMs, doubtfulCountMax, duplicateWindowMs } from "../base/limits.ts";
 import {
   commandSubjects, consumerNames, feedbackVerbs, resumeSubject, streamNames, subjectFilters, type ConsumerRole, type StreamRole,
 } from "../protocol/names.ts";
@@ -76,7 +78,7 @@ function desiredConsumer(role: ConsumerRole, { spec, owner }: DesiredInput): Con
     durable_name: consumerNames[role],
     ...fixedConsumerConfig(role),
     ack_wait: isResume ? spec.resume.ackWaitSeconds * nanosPerSecond : ackWaitMs * nanosPerMs,
-    max_ack_pending: isResume ? spec.resume.maxAckPending : spec.workers.maxAckPending,
+    max_ack_pending: isResume ? spec.resume.maxAckPending : spec.workers.maxAckPending + (role === "feedback" ? doubtfulCountMax : 0),
     metadata: consumerStamp(owner),
   };
   return { kind: "consumer", role, stream: streamNames[streamRole], streamRole, name: consumerNames[role], config };

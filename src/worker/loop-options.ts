@@ -29,6 +29,8 @@ export type InHand = {
   readonly bytes: number;
   readonly replyTo?: string;
   readonly dueAtMs?: EpochMs;
+  /** How often this loop has handed the message back already, as far as it remembers. */
+  readonly handBackCount: number;
   work: Work;
   extendedAtMs: MonotonicMs;
 };

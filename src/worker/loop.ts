@@ -3,16 +3,19 @@
  * message by its result.
  *
  * L1 At most `lookahead` messages are in hand, taken and not settled; nothing more is taken while they hold
- *    `workerInHandBytesMax` bytes: as many starts of the largest size would not fit in the process.
+ *    `workerInHandBytesMax` bytes: as many starts of the largest size would not fit in the process. What waits for a
+ *    second look has bounds of its own (second-looks.ts) and does not count here.
  * L2 At most `workerBatchesInFlightMax` batches are being stepped; when one ends, everything that is ready goes next.
  *    One small batch per tick instead would drown in per-batch cost.
  * L3 A message is settled only after everything its decision asked for is durable, and only in its own epoch.
- * L4 What is in hand has its acknowledgement wait extended; what came before a disconnect is dropped unsettled, for
+ * L4 No flow starves another in what is in hand: batches take from each flow in turn, and from what came in order.
+ * L5 What is in hand has its acknowledgement wait extended; what came before a disconnect is dropped unsettled, for
  *    the broker will deliver it again.
  */
 import { present } from "../base/assert.ts";
 import {
-  ackExtendIntervalMs, newerInputRecheckMs, workerBatchBytesMax, workerBatchesInFlightMax, workerBatchSizeMax, workerInHandBytesMax,
+  ackExtendIntervalMs, loopStallMsMax, messagesRememberedMax, newerInputRecheckMs, wakeEarlyMsMax, workerBatchBytesMax, workerBatchesInFlightMax, workerBatchMsMax,
+  workerBatchSizeMax, workerInHandBytesMax,
 } from "../base/limits.ts";
 import { since, epochMsFromNanos, type DurationMs, type MonotonicMs } from "../base/units.ts";
 import { decode } from "./decode.ts";
@@ -21,6 +24,8 @@ import { FairQueue } from "./fair-queue.ts";
 import { waitForDue } from "./due.ts";
 import type { Delivery, SourceName } from "./ports.ts";
 import type { InHand, LoopOptions } from "./loop-options.ts";
+import { MessageMemory } from "./message-memory.ts";
+import { SecondLooks } from "./second-looks.ts";
 import { foreign, malformed, settle } from "./settle.ts";
 import { step, type StepResult } from "./step.ts";
 
@@ -29,12 +34,17 @@ export class WorkLoop {
   readonly #options: LoopOptions;
   readonly #ready = new FairQueue<InHand>();
   readonly #delayed = new DelayQueue<InHand>();
-  readonly #inFlight = new Set<Promise<void>>();
+  /** Batches that are being stepped, with when each began. */
+  readonly #inFlight = new Map<Promise<void>, MonotonicMs>();
   readonly #inHand = new Set<InHand>();
+  readonly #secondLooks = new SecondLooks();
+  readonly #handBacks = new MessageMemory<number>({ countMax: messagesRememberedMax });
   #inHandBytes = 0;
   readonly #stopping = new AbortController();
   #wakeUp: () => void = () => undefined;
   #progressAtMs: MonotonicMs;
+  /** Since when the source has been asked; it answers within `takeExpiresMs`. */
+  #takingSinceMs: MonotonicMs | undefined;
   #refreshing = false;
   #failure: Error | undefined;
 
@@ -52,9 +62,14 @@ export class WorkLoop {
     return this.#inHand.size;
   }
 
-  /** When the loop last went round; an old value while the process lives means that it hangs. */
+  /**
+   * When the loop last went round, its source answered, and its batches were not older than they may get. An old value
+   * while the process lives means that something hangs.
+   */
   progressAtMs(): MonotonicMs {
-    return this.#progressAtMs;
+    const takingMs = (this.#takingSinceMs ?? Infinity) + takeExpiresMs;
+    const steppingMs = Math.min(...this.#inFlight.values()) + workerBatchMsMax - loopStallMsMax;
+    return Math.min(this.#progressAtMs, takingMs, steppingMs) as MonotonicMs;
   }
 
   /** Runs until `stop`; resolves once nothing is in flight any more. Rejects only for a bug in a step. */
@@ -69,7 +84,7 @@ export class WorkLoop {
     this.#stopping.abort();
     this.#wakeUp();
     this.#handBack([...this.#ready.drain(), ...this.#delayed.drain()]);
-    await Promise.race([Promise.all(this.#inFlight), this.#options.clock.sleep(graceMs)]);
+    await Promise.race([Promise.all(this.#inFlight.keys()), this.#options.clock.sleep(graceMs)]);
     this.#handBack([...this.#inHand]);
   }
 
@@ -78,14 +93,17 @@ export class WorkLoop {
     const source = this.#options.ports.sources[this.name];
     while (!signal.aborted) {
       await this.#waitForGate(signal);
-      const room = this.#options.lookahead - this.#inHand.size;
+      const room = this.#options.lookahead - (this.#inHand.size - this.#secondLooks.count);
       if (signal.aborted) break;
-      if (room <= 0 || this.#inHandBytes >= workerInHandBytesMax) {
+      if (room <= 0 || this.#inHandBytes - this.#secondLooks.bytes >= workerInHandBytesMax) {
         await this.#options.clock.sleep(fullPauseMs, signal);
         continue;
       }
       const max = Math.min(room, takeCountMax);
-      this.#accept(await source.take({ max, expiresMs: takeExpiresMs, signal }));
+      this.#takingSinceMs = this.#options.clock.monotonicMs();
+      const deliveries = await source.take({ max, expiresMs: takeExpiresMs, signal });
+      this.#takingSinceMs = undefined;
+      this.#accept(deliveries);
     }
   }
 
@@ -115,10 +133,12 @@ export class WorkLoop {
     const decoded = decode(this.name, delivery.message, this.#options);
     if (decoded.kind === "malformed") return malformed(this.#options, delivery, decoded.command);
     if (decoded.kind === "foreign") return foreign(this.#options, delivery, decoded.problem);
-    const { work, replyTo, dueAtMs } = decoded;
-    const { body, headers } = delivery.message;
+    const { replyTo, dueAtMs } = decoded;
+    const { message } = delivery;
+    const work = { ...decoded.work, basis: this.#secondLooks.basisOf(message, decoded.work.basis, nowMs) };
     const item: InHand = {
-      delivery, work, key: work.key, bytes: body.length + (headers.byteCount ?? 0), extendedAtMs: nowMs,
+      delivery, work, key: work.key, bytes: message.body.length + (message.headers.byteCount ?? 0), extendedAtMs: nowMs,
+      handBackCount: this.#handBacks.recall(message) ?? 0,
       ...(replyTo === undefined ? {} : { replyTo }), ...(dueAtMs === undefined ? {} : { dueAtMs }),
     };
     this.#inHand.add(item);
@@ -126,10 +146,10 @@ export class WorkLoop {
     this.#enqueue(item, nowMs);
   }
 
-  /** Ready now, or later by the broker's clock. */
+  /** Ready now, or later by the broker's clock. A wake that claims to be far too early is not believed: its record knows. */
   #enqueue(item: InHand, nowMs: MonotonicMs): void {
     const waitMs = item.dueAtMs === undefined ? 0 : waitForDue(item.dueAtMs, this.#options.ports.clock.lowerBoundMs());
-    if (waitMs <= 0) this.#ready.push(item);
+    if (waitMs <= 0 || waitMs > wakeEarlyMsMax) this.#ready.push(item);
     else this.#delayed.push((nowMs + waitMs) as MonotonicMs, item);
   }
 
@@ -141,7 +161,7 @@ export class WorkLoop {
       this.#dispatch();
       await this.#sleepUntilNext(awakened);
     }
-    await Promise.all(this.#inFlight);
+    await Promise.all(this.#inFlight.keys());
   }
 
   /** Moves what has become ready; a wake that the broker's clock does not yet confirm goes back to waiting. */
@@ -168,7 +188,7 @@ export class WorkLoop {
         this.#inFlight.delete(running);
         this.#wakeUp();
       });
-      this.#inFlight.add(running);
+      this.#inFlight.set(running, this.#options.clock.monotonicMs());
     }
   }
 
@@ -205,13 +225,17 @@ export class WorkLoop {
       this.#delayed.push((nowMs + waitMs) as MonotonicMs, item);
       return;
     }
-    if (result.kind === "recheck") {
-      item.work = { ...item.work, basis: "leader_again" };
-      this.#delayed.push((nowMs + newerInputRecheckMs) as MonotonicMs, item);
-      return;
-    }
+    if (result.kind === "recheck") return this.#lookAgain(item, nowMs);
     settle(this.#options, item, result);
     this.#forget(item);
+    if (result.kind === "hand_back") this.#handBacks.remember(item.delivery.message, item.handBackCount + 1);
+    else this.#handBacks.forget(item.delivery.message);
+  }
+
+  #lookAgain(item: InHand, nowMs: MonotonicMs): void {
+    if (!this.#secondLooks.hold(item, nowMs)) return this.#handBack([item], newerInputRecheckMs);
+    item.work = { ...item.work, basis: "leader_again" };
+    this.#delayed.push((nowMs + newerInputRecheckMs) as MonotonicMs, item);
   }
 
   /** Forgets an item of a batch without settling it. */
@@ -224,12 +248,13 @@ export class WorkLoop {
   #forget(item: InHand): boolean {
     if (!this.#inHand.delete(item)) return false;
     this.#inHandBytes -= item.bytes;
+    this.#secondLooks.release(item);
     return true;
   }
 
-  #handBack(items: readonly InHand[]): void {
+  #handBack(items: readonly InHand[], delayMs = 0 as DurationMs): void {
     for (const item of items) {
-      if (this.#forget(item)) item.delivery.nak(0 as DurationMs);
+      if (this.#forget(item)) item.delivery.nak(delayMs);
     }
     if (items.length > 0) this.#options.metrics.settled(this.name, "handed_back", items.length);
   }
@@ -250,7 +275,7 @@ export class WorkLoop {
     }
   }
 
-  /** L4: messages of an earlier epoch that are not being stepped right now. */
+  /** L5: messages of an earlier epoch that are not being stepped right now. */
   #dropOld(): void {
     const isKept = (item: InHand): boolean => {
       if (item.delivery.isCurrent()) return true;

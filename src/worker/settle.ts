@@ -1,7 +1,7 @@
 /** What becomes of a message once its work is done: acknowledged, terminated or handed back, counted and answered. */
 import { unreachable } from "../base/assert.ts";
 import { describeFailure } from "../base/failure.ts";
-import { redeliveryDelayMs, rejectedTextCharsMax } from "../base/limits.ts";
+import { redeliveryDelayMs, redeliveryDelayMsMax, rejectedTextCharsMax } from "../base/limits.ts";
 import { hex } from "../base/bytes.ts";
 import { since, type DurationMs } from "../base/units.ts";
 import type { MalformedCommand } from "../protocol/command.ts";
@@ -71,7 +71,8 @@ function rejected(options: LoopOptions, item: InHand, result: Extract<Settled, {
 }
 
 function handBack(options: LoopOptions, item: InHand, result: Extract<Settled, { kind: "hand_back" }>): void {
-  const delayMs = Math.min(handBackDelayMsMax, redeliveryDelayMs * 2 ** Math.min(item.delivery.deliveryCount - 1, 10));
+  // By failures, not by deliveries: a message that several workers died with has not failed once.
+  const delayMs = Math.min(redeliveryDelayMsMax, redeliveryDelayMs * 2 ** Math.min(item.handBackCount, 10));
   const problem = result.failure === undefined ? undefined : describeFailure(result.failure);
   options.log.debug({ loop: options.name, ref: item.key.ref, why: result.why, problem, delayMs }, "Handed a message back");
   item.delivery.nak(delayMs as DurationMs);
@@ -101,4 +102,3 @@ function excerpt(text: string): string {
 
 /** A corrupt timer is looked at again now and then: a person may have repaired it. */
 const corruptDelayMs = 60_000 as DurationMs;
-const handBackDelayMsMax = 30_000;

@@ -1,5 +1,6 @@
 import { describe } from "vitest";
 import { advance, complete, leader, leaderAgain, replica, run, unsure } from "./decision-rows.ts";
+import { wakeEarlyMsMax } from "../../src/base/limits.ts";
 import { at, elapsed, receipt, terminal, waiting, wake } from "./records.ts";
 
 describe("a wake", () => {
@@ -12,6 +13,23 @@ describe("a wake", () => {
     {
       name: "one millisecond early is held", view: replica(waiting()), input: wake(), nowMs: 999, want: { kind: "hold", dueAtMs: at(1_000) },
       because: "no resume before its due time (I1)",
+    },
+    {
+      name: "that is held for as long as wakes are fired early is held", view: leader({ record: waiting({ dueAtMs: at(wakeEarlyMsMax) }) }), input: wake(), nowMs: 0,
+      want: { kind: "hold", dueAtMs: at(wakeEarlyMsMax) }, because: "its schedule is aimed early, so that it can be resumed to the millisecond",
+    },
+    {
+      name: "that is far too early asks the leader", view: replica(waiting({ dueAtMs: at(wakeEarlyMsMax + 1) })), input: wake(), nowMs: 0, want: unsure("leader"),
+      because: "a replica that lags may not know of a retry",
+    },
+    {
+      name: "that is far too early is armed again", view: leader({ record: waiting({ dueAtMs: at(wakeEarlyMsMax + 1) }) }), input: wake(), nowMs: 0,
+      want: complete(waiting({ dueAtMs: at(wakeEarlyMsMax + 1) }), ["schedule"]),
+      because: "a clock that was ahead fires everything at once, and held wakes would keep all others from being delivered",
+    },
+    {
+      name: "is held while the broker's clock is not known", view: leader({ record: waiting({ dueAtMs: at(3_600_000) }) }), input: wake(), nowMs: -1_800_000_000_000,
+      want: { kind: "hold", dueAtMs: at(3_600_000) }, because: "it may be due for all that is known",
     },
     {
       name: "keeps the receipt of the retry before it", view: replica(waiting({ generation: 1, fence: 3, receipt: receipt() })), input: wake({ generation: 1, fence: 3 }),

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { doubtfulCountMax } from "../../src/base/limits.ts";
 import { consumerNames, streamNames } from "../../src/protocol/names.ts";
 import { consumerStreams, creationOrder } from "../../src/topology/desired.ts";
 import { consumerOf, streamOf, topologyOf } from "./input.ts";
@@ -113,6 +114,8 @@ describe("consumers", () => {
     const { config } = consumerOf("resume", { resume: { ackWaitSeconds: 7, maxAckPending: 9 }, workers: { maxAckPending: 5 } });
     expect([config["ack_wait"], config["max_ack_pending"]]).toEqual([7_000_000_000, 9]);
     expect(consumerOf("start", { workers: { maxAckPending: 5 } }).config["max_ack_pending"]).toBe(5);
+    // What waits for a second look does not keep other feedback from being delivered.
+    expect(consumerOf("feedback", { workers: { maxAckPending: 5 } }).config["max_ack_pending"]).toBe(5 + doubtfulCountMax);
   });
 });
 

@@ -1,5 +1,8 @@
 import { afterEach, describe, expect, test } from "vitest";
-import { ackExtendIntervalMs, newerInputRecheckMs, payloadBytesMax, rejectedTextCharsMax, workerBatchBytesMax, workerBatchesInFlightMax, workerInHandBytesMax } from "../../src/base/limits.ts";
+import {
+  ackExtendIntervalMs, doubtfulBytesMax, loopStallMsMax, newerInputRecheckMs, payloadBytesMax, redeliveryDelayMs, redeliveryDelayMsMax, rejectedTextCharsMax, wakeEarlyMsMax, workerBatchBytesMax,
+  workerBatchesInFlightMax, workerBatchMsMax, workerBatchSizeMax, workerInHandBytesMax,
+} from "../../src/base/limits.ts";
 import type { DurationMs } from "../../src/base/units.ts";
 import { writeContext } from "../../src/protocol/context.ts";
 import { commandSubjects, headerNames } from "../../src/protocol/names.ts";
@@ -185,16 +188,16 @@ describe("the wake loop", () => {
   test("extends what it holds for long", async () => {
     const { clock, broker, open } = setUp();
     const timer = testTimer(1, { delayMs: 60_000 });
-    broker.addWake({ key: timer.key, generation: 0, fence: 1, dueAtMs: (clock.nowMs() + 60_000) as never });
+    broker.addWake({ key: timer.key, generation: 0, fence: 1, dueAtMs: (clock.nowMs() + wakeEarlyMsMax - 1) as never });
     open("wake");
-    await clock.advance(ackExtendIntervalMs * 3);
+    await clock.advance(wakeEarlyMsMax - 2);
     expect(broker.sources.wake.settled.filter(({ how }) => how === "extend").length).toBeGreaterThanOrEqual(2);
   });
 
   test("drops what it held when the connection was lost, and settles nothing of it", async () => {
     const { clock, broker, open } = setUp();
     const timer = testTimer(1, { delayMs: 60_000 });
-    broker.addWake({ key: timer.key, generation: 0, fence: 1, dueAtMs: (clock.nowMs() + 20_000) as never });
+    broker.addWake({ key: timer.key, generation: 0, fence: 1, dueAtMs: (clock.nowMs() + 9_000) as never });
     const loop = open("wake");
     await clock.advance(1_000);
     expect(loop.inHandCount()).toBe(1);
@@ -224,6 +227,142 @@ test("feedback for an unknown timer is refused only after a second look", async 
   expect(broker.sources.feedback.settled.filter(({ how }) => how === "terminate")).toEqual([]);
   await clock.advance(200);
   expect(broker.sources.feedback.settled).toMatchObject([{ how: "terminate", reason: "unknown_timer" }]);
+});
+
+describe("messages that wait for a second look", () => {
+  const unknown = (index: number) => {
+    const { lineage, snapshotHash } = testTimer(index).start;
+    return writeContext({ v: 1 as const, ...lineage, generation: 0, fence: 2, snapshotHash, payloadHash: payloadHash(new Uint8Array(), sha256) });
+  };
+
+  test("do not take the place of others: feedback behind a flood of them is worked on at once", async () => {
+    const { clock, broker, open, start } = setUp();
+    const timer = testTimer(1, { delayMs: 0 });
+    open("start");
+    open("wake");
+    start(timer);
+    await clock.advance(1_000);
+    for (let index = 0; index < 300; index += 1) broker.send("complete", { contextHeader: unknown(1_000 + index) });
+    broker.send("complete", { contextHeader: writeContext({ v: 1, ...timer.start.lineage, generation: 0, fence: 2, snapshotHash: timer.start.snapshotHash, payloadHash: payloadHash(new Uint8Array(), sha256) }) });
+    open("feedback", { lookahead: 100 });
+    await clock.advance(newerInputRecheckMs / 2);
+    expect(broker.recordOf(timer.key)).toBeUndefined();
+    expect(broker.sources.feedback.settled.map(({ how }) => how)).toEqual(["ack"]);
+    await clock.advance(newerInputRecheckMs);
+    expect(broker.sources.feedback.settled.filter(({ reason }) => reason === "unknown_timer")).toHaveLength(300);
+  });
+
+  test("are handed back beyond their share, and refused at the second look when they come again", async () => {
+    const { clock, broker, open } = setUp();
+    const body = new Uint8Array(payloadBytesMax);
+    const count = Math.ceil((3 * doubtfulBytesMax) / body.length);
+    for (let index = 0; index < count; index += 1) {
+      const { lineage, snapshotHash } = testTimer(index).start;
+      broker.send("complete", { body, contextHeader: writeContext({ v: 1, ...lineage, generation: 0, fence: 2, snapshotHash, payloadHash: payloadHash(body, sha256) }) });
+    }
+    const loop = open("feedback", { lookahead: 1_000 });
+    await clock.advance(newerInputRecheckMs / 2);
+    expect(loop.inHandCount() * body.length).toBeLessThanOrEqual(doubtfulBytesMax);
+    expect(broker.sources.feedback.settled.every(({ how }) => how === "nak")).toBe(true);
+    await clock.advance(2 * newerInputRecheckMs);
+    expect(broker.sources.feedback.settled.filter(({ reason }) => reason === "unknown_timer")).toHaveLength(count);
+    // One look more than a held message has would show as a second hand-back.
+    expect(broker.sources.feedback.settled.filter(({ how }) => how === "nak").length).toBeLessThan(count);
+  });
+});
+
+describe("a flood of one flow", () => {
+  const inHandFairly = async (loop: SourceName) => {
+    const { clock, broker, open, start } = setUp();
+    const timers = Array.from({ length: 1_010 }, (_, index) => testTimer(index, { delayMs: 0, ...(index < 1_000 ? { flow: "flood" } : { flow: "quiet" }) }));
+    const order: string[] = [];
+    const write = broker.ports.state.write.bind(broker.ports.state);
+    const slow = async (items: Parameters<typeof write>[0]) => { order.push(...items.map(({ record }) => record.lineage.flow.id)); await clock.sleep(100 as DurationMs); return await write(items); };
+    const ports = { ...broker.ports, state: { ...broker.ports.state, read: broker.ports.state.read.bind(broker.ports.state), remove: broker.ports.state.remove.bind(broker.ports.state), write: slow } };
+    if (loop !== "start") {
+      open("start", { lookahead: 2_000 });
+      if (loop === "feedback") open("wake", { lookahead: 2_000 });
+      for (const timer of timers) start(timer);
+      await clock.advance(20_000);
+      for (const { start: { lineage, snapshotHash } } of loop === "feedback" ? timers : []) broker.send("complete", { contextHeader: writeContext({ v: 1, ...lineage, generation: 0, fence: 2, snapshotHash, payloadHash: payloadHash(new Uint8Array(), sha256) }) });
+    } else for (const timer of timers) start(timer);
+    open(loop, { ports, lookahead: 2_000 });
+    await clock.advance(20_000);
+    return order;
+  };
+
+  test.each(["start", "wake", "feedback"] as const)("leaves the quiet one's place in the next batches: %s", async (loop) => {
+    const order = await inHandFairly(loop);
+    expect(order.filter((flow) => flow === "quiet")).toHaveLength(10);
+    // Two batches may be under way when the last of the look-ahead arrives; the next one holds all of the quiet flow.
+    expect(order.lastIndexOf("quiet")).toBeLessThan((workerBatchesInFlightMax + 1) * workerBatchSizeMax);
+    expect(order).toHaveLength(1_010);
+  });
+});
+
+describe("a message handed back", () => {
+  test("waits by how often it failed, not by how often it was delivered", async () => {
+    const { clock, broker, open, start } = setUp();
+    start(testTimer(1));
+    const first = open("start");
+    for (let round = 0; round < 8; round += 1) {
+      broker.sources.start.redeliverAll();
+      const taken = await broker.ports.sources.start.take({ max: 1, expiresMs: 1 as DurationMs, signal: new AbortController().signal });
+      taken[0]?.nak(0 as DurationMs);
+    }
+    broker.faults.nthWrite("state.write", 1, "refuse");
+    await clock.advance(redeliveryDelayMs + 100);
+    expect(broker.state.all()).toHaveLength(1);
+    expect(first.inHandCount()).toBe(0);
+  });
+
+  test("is tried again within the longest delay, however often it failed", async () => {
+    const { clock, broker, open, start } = setUp();
+    open("start");
+    for (let nth = 1; nth <= 12; nth += 1) broker.faults.nthWrite("state.write", nth, "refuse");
+    start(testTimer(1));
+    await clock.advance(60_000);
+    const failed = broker.sources.start.settled.filter(({ how }) => how === "nak").length;
+    // 1, 2, 4, 8, 10, 10 …
+    expect(failed).toBeGreaterThanOrEqual(8);
+    await clock.advance(12 * redeliveryDelayMsMax);
+    expect(broker.state.all()).toHaveLength(1);
+  });
+});
+
+describe("progress", () => {
+  const stuckFor = async (name: SourceName, over: (broker: FakeBroker, released: Promise<undefined>) => Partial<LoopOptions["ports"]>) => {
+    const { clock, broker, open, start } = setUp();
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    start(testTimer(1));
+    const loop = open(name, { ports: { ...broker.ports, ...over(broker, promise) } });
+    for (const partMs of [workerBatchMsMax, loopStallMsMax]) await clock.advance(partMs);
+    const stuckMs = clock.monotonicMs() - loop.progressAtMs();
+    resolve(undefined);
+    return stuckMs;
+  };
+
+  test("is made by a loop that has nothing to do", async () => {
+    expect(await stuckFor("wake", () => ({}))).toBeLessThan(loopStallMsMax);
+  });
+
+  test("is not made by a loop whose batch never ends", async () => {
+    const stuckMs = await stuckFor("start", ({ ports: { snapshots } }, released) => ({ snapshots: { ...snapshots, create: (items) => released.then(() => snapshots.create(items)) } }));
+    expect(stuckMs).toBeGreaterThan(loopStallMsMax);
+  });
+
+  test("is not made by a loop whose source never answers", async () => {
+    const silent = (released: Promise<undefined>) => ({ take: () => released.then(() => []), pause: () => undefined, resume: () => undefined, close: () => Promise.resolve() });
+    expect(await stuckFor("start", ({ ports: { sources } }, released) => ({ sources: { ...sources, start: silent(released) } }))).toBeGreaterThan(loopStallMsMax);
+  });
+});
+
+test("a wake that claims to be far too early is judged by its record, and held for nobody", async () => {
+  const { clock, broker, open } = setUp();
+  open("wake", { lookahead: 5 });
+  for (let index = 0; index < 20; index += 1) broker.addWake({ key: testTimer(index).key, generation: 0, fence: 1, dueAtMs: (clock.nowMs() + 1e9) as never });
+  await clock.advance(4 * newerInputRecheckMs);
+  expect(broker.sources.wake.messages).toEqual([]);
 });
 
 test("stopping hands back what is held and waits for what is being written", async () => {
