@@ -51,7 +51,7 @@ async function run({ config, workerId, log, stop, hurry }: Run): Promise<void> {
   const health = await openHealth({
     port: config.healthPort, ...(process.env["DURABLE_TIMER_HEALTH_HOST"] === undefined ? {} : { host: process.env["DURABLE_TIMER_HEALTH_HOST"] }),
     live: () => worker.stalled().map((name) => `the ${name} loop has stopped going round`),
-    ready: () => (worker.isReady() ? [] : worker.problems()),
+    ready: () => [...(worker.isReady() ? [] : worker.problems()), ...worker.losses()],
     metrics: exposition(registry), log,
   });
   log.info({ healthPort: health.port, servers: config.nats.servers }, "Started the worker");

@@ -20,10 +20,16 @@ export function natsCapacityProbe(jetStream: JetStream): CapacityProbe {
         state: usages.state,
         snapshots: usages.snapshots,
         terminals: usages.terminals,
-        account: { bytes: storageBytes, ...(storageBytesMax === undefined ? {} : { bytesMax: storageBytesMax }) },
+        account: { bytes: storageBytes, ...(storageBytesMax === undefined ? {} : { bytesMax: storageBytesMax }), replicas: replicasOf(state) },
       };
     },
   };
+}
+
+/** All streams of a topology have as many. */
+function replicasOf(told: Told<StreamState>): number {
+  const replicas = told.kind === "told" ? told.value.config["num_replicas"] : undefined;
+  return typeof replicas === "number" && replicas > 0 ? replicas : 1;
 }
 
 function streamUsage(told: Told<StreamState>): StreamUsage | undefined {

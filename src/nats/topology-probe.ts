@@ -8,6 +8,7 @@ import type { ConsumerRole, StreamRole } from "../protocol/names.ts";
 import { consumerNames, streamNames } from "../protocol/names.ts";
 import type { ServerConfig } from "../topology/layout.ts";
 import type { ReportedConsumers, ReportedStreams } from "../topology/requirements.ts";
+import type { StampReader } from "./data-probe.ts";
 import type { StreamIdentity, TopologyFinding, TopologyProbe } from "../worker/ports.ts";
 import { brokerProblem } from "./core/broker-version.ts";
 import type { BrokerConnection, BrokerIdentity, ConsumerState, StreamState, Told } from "./core/jetstream.ts";
@@ -15,7 +16,7 @@ import type { BrokerConnection, BrokerIdentity, ConsumerState, StreamState, Told
 /** The topology room's knowledge. */
 export type TopologyRules = {
   readonly unmetRequirements: (streams: ReportedStreams, consumers: ReportedConsumers) => readonly string[];
-  readonly incarnationOf: (config: ServerConfig) => string | undefined;
+  readonly readStamp: StampReader;
 };
 
 /** `onStream` sees the state of every stream that exists. */
@@ -58,14 +59,23 @@ function finding({ rules, identity, streams, consumers }: Found): TopologyFindin
   if (problems.length > 0 || schedules === undefined) return { kind: "unusable", problems };
   return {
     kind: "usable",
-    schedules: identityOf(schedules, { identity, incarnation: rules.incarnationOf(schedules.config) ?? "" }),
+    schedules: identityOf(schedules, { identity, incarnation: rules.readStamp(schedules.config)?.incarnation ?? "", createdAt: createdAtOf(streams) }),
     payloadBytesMax: identity.payloadBytesMax - payloadHeadroomBytes,
   };
 }
 
+/**
+ * Resumes are owed anew after SCHEDULES was made anew, and also after any of the others was put back from a backup: STATE,
+ * because feedback that was taken since is forgotten; RESUMES, because what was stored since is gone; SNAPSHOTS, because
+ * timers whose snapshot was missing can be resumed now.
+ */
+function createdAtOf(streams: ReadonlyMap<StreamRole, StreamState>): string {
+  return (["schedules", "state", "resumes", "snapshots"] as const).map((role) => streams.get(role)?.createdAt ?? "").join(" ");
+}
+
 /** A single server gives itself a new id at each start, which shows that unsynchronised data may be lost. */
-function identityOf(state: StreamState, { identity, incarnation }: { readonly identity: BrokerIdentity; readonly incarnation: string }): StreamIdentity {
-  const { createdAt, lastSequence } = state;
+function identityOf(state: StreamState, { identity, incarnation, createdAt }: { readonly identity: BrokerIdentity; readonly incarnation: string; readonly createdAt: string }): StreamIdentity {
+  const { lastSequence } = state;
   return { incarnation, createdAt, lastSequence, ...(identity.isClustered ? {} : { serverId: identity.serverId }) };
 }
 

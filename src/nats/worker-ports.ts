@@ -5,6 +5,8 @@ import type { WorkerPorts } from "../worker/ports.ts";
 import { natsArchive } from "./archive.ts";
 import { NatsBrokerClock } from "./broker-clock.ts";
 import { natsCapacityProbe } from "./capacity-probe.ts";
+import { natsDataProbe } from "./data-probe.ts";
+import { natsCollectionWalk } from "./collection-walk.ts";
 import type { BrokerConnection } from "./core/jetstream.ts";
 import { natsNotesStore } from "./notes-store.ts";
 import { natsOutcomeOutlet } from "./outcome-outlet.ts";
@@ -50,9 +52,11 @@ export function openWorkerPorts(connection: BrokerConnection, options: WorkerPor
     rejected: natsRejectedStore(jetStream, options.onRejectedLost ?? ignore),
     clock,
     capacity: natsCapacityProbe(jetStream),
+    data: natsDataProbe(jetStream, options.rules.readStamp),
     topology: natsTopologyProbe({ connection, rules: options.rules, onStream: (state) => writer.learn(state) }),
     notes: natsNotesStore(jetStream),
     walk: natsStateWalk(jetStream),
+    collection: natsCollectionWalk(jetStream),
   };
 }
 

@@ -10,8 +10,8 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom
 import { actionKindCountMax } from "../base/limits.ts";
 import type { DurationMs } from "../base/units.ts";
 import type { OperatorMetrics, ReconcileResult } from "../operator/ports.ts";
-import type { AdmissionReason, DeliveryOutcome, RejectedCode, SweepAction, SweepResult, WorkerMetrics } from "../worker/metrics.ts";
-import type { SourceName } from "../worker/ports.ts";
+import type { AdmissionReason, CollectionAction, CollectionResult, DeliveryOutcome, RejectedCode, SweepAction, SweepResult, WorkerMetrics } from "../worker/metrics.ts";
+import type { DataStream, SourceName } from "../worker/ports.ts";
 
 /** What a process shows of itself. */
 export type Exposition = { readonly contentType: string; text(): Promise<string> };
@@ -30,7 +30,7 @@ export function exposition(registry: Registry): Exposition {
 
 /** The worker's metrics, registered in `registry`; to be called once per registry. */
 export function workerMetrics(registry: Registry): WorkerMetrics {
-  return { ...loopMetrics(registry), ...admissionMetrics(registry), ...sweepMetrics(registry), ...connectionMetrics(registry) };
+  return { ...loopMetrics(registry), ...admissionMetrics(registry), ...sweepMetrics(registry), ...collectionMetrics(registry), ...connectionMetrics(registry) };
 }
 
 /** The operator's metrics, registered in `registry`; to be called once per registry. */
@@ -90,13 +90,15 @@ function loopMetrics(registry: Registry): LoopMetrics {
   };
 }
 
-function admissionMetrics(registry: Registry): Pick<WorkerMetrics, "admission" | "usage"> {
+function admissionMetrics(registry: Registry): Pick<WorkerMetrics, "admission" | "usage" | "dataLost"> {
   const registers = [registry];
   const open = new Gauge({ name: "durable_timer_worker_admission_open", help: "1 while starts are taken, else 0.", registers });
   const reasons = new Gauge({ name: "durable_timer_worker_admission_reason", help: "1 for the present reason, 0 for all others.", labelNames: ["reason"], registers });
   const changes = new Counter({ name: "durable_timer_worker_admission_changes_total", help: "Times that admission closed or reopened.", labelNames: ["to"], registers });
   const used = new Gauge({ name: "durable_timer_worker_capacity_used_ratio", help: "Usage of the fullest stream or of the account, with head-room for live timers, as a share of its limit; NaN while unknown.", registers });
+  const lost = new Gauge({ name: "durable_timer_worker_data_lost", help: "1 for a stream that has lost what it held, as this worker finds it, else 0.", labelNames: ["stream"], registers });
   for (const to of ["open", "closed"]) changes.inc({ to }, 0);
+  for (const stream of keysOf(dataStreams)) lost.set({ stream }, 0);
   let wasOpen: boolean | undefined;
   return {
     admission: ({ isOpen, reason }) => {
@@ -105,6 +107,7 @@ function admissionMetrics(registry: Registry): Pick<WorkerMetrics, "admission" |
       if (wasOpen !== undefined && wasOpen !== isOpen) changes.inc({ to: isOpen ? "open" : "closed" });
       wasOpen = isOpen;
     },
+    dataLost: (streams) => { for (const stream of keysOf(dataStreams)) lost.set({ stream }, Number(streams.includes(stream))); },
     usage: (percent) => { used.set(percent === undefined ? Number.NaN : percent / 100); },
   };
 }
@@ -137,6 +140,24 @@ function sweepMetrics(registry: Registry): Pick<WorkerMetrics, "swept" | "sweepA
       unanswered.set(counts.unanswered);
       unreadable.set(counts.unreadable);
     },
+  };
+}
+
+function collectionMetrics(registry: Registry): Pick<WorkerMetrics, "collectionActed" | "collectionEnded" | "collectionBehind"> {
+  const registers = [registry];
+  const passes = new Counter({ name: "durable_timer_worker_collections_total", help: "Looks for ended timers to collect, by how they ended.", labelNames: ["result"], registers });
+  const passSeconds = new Histogram({ name: "durable_timer_worker_collection_duration_seconds", help: "Time of a collection that came to its end.", buckets: sweepBuckets, registers });
+  const actions = new Counter({ name: "durable_timer_worker_collection_actions_total", help: "Ended timers and leftover snapshots that were old enough, by what was done about them.", labelNames: ["action"], registers });
+  const behind = new Gauge({ name: "durable_timer_worker_collection_overdue_age_seconds", help: "How long the oldest ended timer that is still kept should have been collected; 0 when none.", registers });
+  for (const result of keysOf(collectionResults)) passes.inc({ result }, 0);
+  for (const action of keysOf(collectionActions)) actions.inc({ action }, 0);
+  return {
+    collectionActed: (action, count) => { actions.inc({ action }, count); },
+    collectionEnded: (result, durationMs) => {
+      passes.inc({ result });
+      if (result === "completed" || result === "incomplete") passSeconds.observe(seconds(durationMs));
+    },
+    collectionBehind: (overdueMs) => { behind.set(seconds(overdueMs)); },
   };
 }
 
@@ -181,13 +202,21 @@ const rejectedCodes: Readonly<Record<RejectedCode, true>> = {
 };
 
 const admissionReasons: Readonly<Record<AdmissionReason, true>> = {
-  open: true, usage_unknown: true, state_full: true, snapshots_full: true, terminals_full: true, account_full: true,
+  open: true, usage_unknown: true, data_lost: true, state_full: true, snapshots_full: true, terminals_full: true, account_full: true,
 };
+
+const dataStreams: Readonly<Record<DataStream, true>> = { state: true, snapshots: true, terminals: true, resumes: true, feedback: true, commands: true };
 
 const sweepResults: Readonly<Record<SweepResult, true>> = { completed: true, incomplete: true, interrupted: true, held_by_another: true, failed: true };
 
 const sweepActions: Readonly<Record<SweepAction, true>> = {
   armed: true, rearmed: true, republished: true, resumed: true, timed_out: true, resumed_again: true, finished: true, removed: true, superseded: true, failed: true, set_aside: true,
+};
+
+const collectionResults: Readonly<Record<CollectionResult, true>> = { completed: true, incomplete: true, interrupted: true, held_by_another: true, failed: true };
+
+const collectionActions: Readonly<Record<CollectionAction, true>> = {
+  collected: true, orphan_collected: true, tombstone_finished: true, kept_live: true, kept_unreadable: true, superseded: true, failed: true,
 };
 
 const reconcileResults: Readonly<Record<ReconcileResult, true>> = { unchanged: true, changed: true, failed: true, gone: true };

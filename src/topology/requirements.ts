@@ -24,7 +24,7 @@ export function unmetRequirements(streams: ReportedStreams, consumers: ReportedC
 }
 
 /** What a worker's look at the broker has to know of this room. */
-export const topologyRules = { unmetRequirements, incarnationOf: (config: ServerConfig): string | undefined => readStamp(config)?.incarnation } as const;
+export const topologyRules = { unmetRequirements, readStamp } as const;
 
 function unmetByStream(role: StreamRole, config: ServerConfig | undefined): readonly string[] {
   const name = streamNames[role];

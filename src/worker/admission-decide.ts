@@ -6,7 +6,8 @@
  *
  * A1 Unknown usage is closed, and so is usage that nobody has looked at for a while.
  * A2 Between the two limits the last decision stands, so that admission does not flap at one of them.
- * A3 A limit that the broker does not set constrains nothing; a limit of zero is full.
+ * A3 Without the data that was accepted before, nothing new is accepted, whatever room there is.
+ * A4 A limit that the broker does not set constrains nothing; a limit of zero is full.
  */
 import type { AdmissionReason } from "./metrics.ts";
 import type { StreamUsage, Usage } from "./ports.ts";
@@ -23,11 +24,15 @@ export type AdmissionState = {
   readonly isFull: boolean;
 };
 
+/** What is decided from; `isDataWhole` is false while a stream has lost what it held. */
+export type AdmissionFacts = { readonly usage: Usage | undefined; readonly isDataWhole: boolean };
+
 /** Before the first look. */
 export const initialAdmission: AdmissionState = { isOpen: false, reason: "usage_unknown", isFull: false };
 
 /** The next state; the same inputs always give the same state. */
-export function decideAdmission(previous: AdmissionState, usage: Usage | undefined, limits: AdmissionLimits): AdmissionState {
+export function decideAdmission(previous: AdmissionState, { usage, isDataWhole }: AdmissionFacts, limits: AdmissionLimits): AdmissionState {
+  if (!isDataWhole) return { isOpen: false, reason: "data_lost", isFull: previous.isFull };
   if (usage === undefined) return { isOpen: false, reason: "usage_unknown", isFull: previous.isFull };
   const fullest = fullestOf(usage);
   const { percent } = fullest;
@@ -43,13 +48,13 @@ function fullestOf(usage: Usage): Fullness {
   const liveCount = state.messages;
   const liveSnapshotBytes = snapshots.messages === 0 ? 0 : (snapshots.bytes / snapshots.messages) * liveCount;
   const terminalBytes = state.bytes + liveCount * terminalGrowthBytes;
-  const wakeBytes = liveCount * armedBytes;
-  const resumeBytes = liveSnapshotBytes + liveCount * resumeContextBytes;
+  // Everything that a live timer will still write is written once per replica, and an account's usage counts each copy.
+  const owedBytes = liveSnapshotBytes + liveCount * (armedBytes + resumeContextBytes) + terminalBytes;
   const all: readonly Fullness[] = [
     { reason: "state_full", percent: percentOf(state, liveCount * recordGrowthBytes) },
     { reason: "snapshots_full", percent: percentOf(snapshots, 0) },
     { reason: "terminals_full", percent: percentOf(terminals, terminalBytes) },
-    { reason: "account_full", percent: percentOf(account, wakeBytes + resumeBytes + terminalBytes) },
+    { reason: "account_full", percent: percentOf(account, owedBytes * account.replicas) },
   ];
   return all.reduce((fullest, one) => (one.percent > fullest.percent ? one : fullest));
 }

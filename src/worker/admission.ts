@@ -1,8 +1,9 @@
 /**
- * Watches the space that is left and says whether starts may be taken.
+ * Watches the space that is left and whether the data is still there, and says whether starts may be taken.
  *
- * It owns the cached usage and the decision made from it; it does not pause anything by itself. It asks more often the
- * faster the nearest limit comes closer. A look that takes long makes the last answer old, and an old answer is none.
+ * It owns the cached usage, the memory of the data streams and the decisions made from them; it does not pause anything by
+ * itself. It asks more often the faster the nearest limit comes closer. A look that takes long makes the last answer
+ * old, and an old answer is none.
  */
 import type { Clock } from "../base/clock.ts";
 import { admissionPollMsMax, admissionPollMsMin, admissionUsageAgeMsMax } from "../base/limits.ts";
@@ -10,23 +11,30 @@ import type { Log } from "../base/log.ts";
 import type { DurationMs, MonotonicMs } from "../base/units.ts";
 import { WaiterList } from "../concurrency/waiters.ts";
 import { decideAdmission, initialAdmission, type AdmissionLimits, type AdmissionState } from "./admission-decide.ts";
+import { decideData, describeLoss, initialData, isMadeAnew, isUndecidable, type DataState } from "./data-losses.ts";
 import type { WorkerMetrics } from "./metrics.ts";
-import type { CapacityProbe } from "./ports.ts";
+import type { CapacityProbe, DataLook, DataProbe } from "./ports.ts";
 
 /** What admission is made of. */
 export type AdmissionOptions = {
   readonly capacity: CapacityProbe;
+  readonly data: DataProbe;
   readonly limits: AdmissionLimits;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: WorkerMetrics;
 };
 
+/** What a loop waits for before it takes anything. */
+export type Gate = { readonly isOpen: () => boolean; readonly waitOpen: (signal: AbortSignal) => Promise<void> };
+
 /** Knows whether starts may be taken, and lets those who wait know. */
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #waiters = new WaiterList<true>();
+  readonly #madeAnew = new AbortController();
   #state: AdmissionState = initialAdmission;
+  #data: DataState = initialData;
   #decidedAtMs: MonotonicMs;
 
   constructor(options: AdmissionOptions) {
@@ -41,7 +49,23 @@ export class Admission {
 
   /** Resolves once starts may be taken, or when `signal` aborts. */
   async waitOpen(signal: AbortSignal): Promise<void> {
-    while (!this.isOpen() && !signal.aborted) await this.#waiters.wait(signal);
+    await this.#wait(() => this.isOpen(), signal);
+  }
+
+  /** Open for feedback and wakes, whatever room there is, unless what they are decided from is lost. */
+  readonly dataGate: Gate = {
+    isOpen: () => !isUndecidable(this.#data),
+    waitOpen: (signal) => this.#wait(() => !isUndecidable(this.#data), signal),
+  };
+
+  /** Data streams that have lost what they held, as sentences for a person. */
+  losses(): readonly string[] {
+    return this.#data.losses.map(describeLoss);
+  }
+
+  /** Aborts when a lost stream was made anew: only a new process may begin with what it holds. */
+  get madeAnew(): AbortSignal {
+    return this.#madeAnew.signal;
   }
 
   /** Looks and decides until `signal` aborts. */
@@ -55,16 +79,39 @@ export class Admission {
     this.#waiters.dismiss();
   }
 
+  async #wait(isOpen: () => boolean, signal: AbortSignal): Promise<void> {
+    while (!isOpen() && !signal.aborted) await this.#waiters.wait(signal);
+  }
+
   async #look(): Promise<void> {
-    const { capacity, limits, clock } = this.#options;
+    const { capacity, data, limits, clock } = this.#options;
     const beganAtMs = clock.monotonicMs();
-    const usage = await capacity.usage();
+    const [usage, look] = await Promise.all([capacity.usage(), data.look()]);
+    this.#see(look);
     const before = this.#state;
-    this.#state = decideAdmission(before, usage, limits);
+    // Without a look at the data there is no usage either that could be trusted.
+    this.#state = decideAdmission(before, { usage: look === undefined ? undefined : usage, isDataWhole: look === undefined || this.#data.isWhole }, limits);
     // The answer is as old as its question.
     this.#decidedAtMs = beganAtMs;
     this.#report(before);
-    if (this.isOpen()) this.#letIn();
+    this.#letIn();
+  }
+
+  #see(look: DataLook | undefined): void {
+    const before = this.#data;
+    this.#data = decideData(before, look);
+    const { losses, restored } = this.#data;
+    const { log, metrics } = this.#options;
+    metrics.dataLost(losses.map(({ stream }) => stream));
+    for (const loss of losses) {
+      if (!before.losses.some(({ stream, kind }) => stream === loss.stream && kind === loss.kind)) log.error(loss, "Found a data stream that lost what it held");
+    }
+    if (before.losses.length > 0 && losses.length === 0) log.info({}, "Found every data stream whole again");
+    if (restored.length > 0) log.warn({ streams: restored }, "Found data streams restored from a backup");
+    if (isMadeAnew(this.#data, look) && !this.#madeAnew.signal.aborted) {
+      log.error({}, "Began to stop, for a lost data stream was made anew and only a new process may begin with it");
+      this.#madeAnew.abort();
+    }
   }
 
   #letIn(): void {

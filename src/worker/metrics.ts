@@ -5,7 +5,7 @@
 import type { DurationMs } from "../base/units.ts";
 import type { MalformedCode } from "../protocol/command.ts";
 import type { RejectionCode } from "../timer/decision.ts";
-import type { SourceName } from "./ports.ts";
+import type { DataStream, SourceName } from "./ports.ts";
 
 /** How one delivery ended for its loop. `held` and `handed_back` leave the message with the broker. */
 export type DeliveryOutcome = "accepted" | "duplicate" | "rejected" | "malformed" | "ignored" | "held" | "handed_back";
@@ -14,7 +14,7 @@ export type DeliveryOutcome = "accepted" | "duplicate" | "rejected" | "malformed
 export type RejectedCode = RejectionCode | MalformedCode;
 
 /** Why starts are not taken; `open` while they are. */
-export type AdmissionReason = "open" | "usage_unknown" | "state_full" | "snapshots_full" | "terminals_full" | "account_full";
+export type AdmissionReason = "open" | "usage_unknown" | "data_lost" | "state_full" | "snapshots_full" | "terminals_full" | "account_full";
 
 /** What the sweep did about one record, or why it left it alone although something seemed wrong. */
 export type SweepAction =
@@ -58,6 +58,26 @@ export type TimerCounts = {
   readonly oldestElapsedMs: DurationMs;
 };
 
+/** What collection did about one ended timer or snapshot, or why it kept it. */
+export type CollectionAction =
+  /** Archive and snapshot of an ended timer gave way to its tombstone. */
+  | "collected"
+  /** A snapshot that nothing belongs to was removed. */
+  | "orphan_collected"
+  /** A tombstone that an interrupted collection left without an end was given one. */
+  | "tombstone_finished"
+  /** A live record stands beside it: the sweep's business. */
+  | "kept_live"
+  /** What is stored contradicts itself or cannot be read: only a person can judge it. */
+  | "kept_unreadable"
+  /** It changed while it was looked at. */
+  | "superseded"
+  /** A look or a write had no certain result; the next pass tries again. */
+  | "failed";
+
+/** `incomplete` passes came to their end and had failures on the way. */
+export type CollectionResult = "completed" | "incomplete" | "interrupted" | "held_by_another" | "failed";
+
 export interface WorkerMetrics {
   /** Messages taken from a source; `oldestAgeMs` is how long the oldest of them lay there. */
   taken(loop: SourceName, batch: { readonly count: number; readonly oldestAgeMs?: DurationMs }): void;
@@ -72,11 +92,17 @@ export interface WorkerMetrics {
   unreadableMet(count: number): void;
   /** Called at every decision; closes and reopens are counted where `isOpen` differs from the call before. */
   admission(state: { readonly isOpen: boolean; readonly reason: AdmissionReason }): void;
+  /** Streams that have lost what they held; called at every look, mostly with none. */
+  dataLost(streams: readonly DataStream[]): void;
   /** Usage of the fullest stream or of the account, in percent of its limit; undefined when unknown. */
   usage(percent: number | undefined): void;
   swept(result: SweepResult, durationMs: DurationMs): void;
   sweepActed(action: SweepAction, count: number): void;
   timers(counts: TimerCounts): void;
+  collectionActed(action: CollectionAction, count: number): void;
+  collectionEnded(result: CollectionResult, durationMs: DurationMs): void;
+  /** How long the oldest archive record that is still there has been due for collection; 0 when none is. */
+  collectionBehind(overdueMs: DurationMs): void;
   brokerConnected(isConnected: boolean): void;
   /** Grows at each disconnect. */
   brokerEpoch(epoch: number): void;

@@ -11,6 +11,7 @@ import type { Failure } from "../base/failure.ts";
 import type { DurationMs, EpochMs } from "../base/units.ts";
 import type { StoredMessage } from "../protocol/message.ts";
 import type { Outcome } from "../protocol/outcome.ts";
+import type { Grave } from "../protocol/tombstone.ts";
 import type { TimerKey } from "../timer/identity.ts";
 import type { ElapsedRecord, TerminalRecord, TimerRecord } from "../timer/record.ts";
 
@@ -46,10 +47,15 @@ export interface StateStore {
 /** A start as it arrived: its context header and its body. */
 export type Snapshot = { readonly contextHeader: string; readonly body: Uint8Array };
 
+/** What lies in a snapshot's place. */
+export type SnapshotReading = ReadOutcome<Snapshot> | { readonly kind: "collected"; readonly grave: Grave; readonly revision: number };
+
 export interface SnapshotStore {
-  /** Creates only: a snapshot is never replaced (I4). */
+  /** Creates only: a snapshot is never replaced, except by what `bury` puts there (I4). */
   create(items: readonly { readonly key: TimerKey; readonly snapshot: Snapshot }[]): Promise<readonly WriteOutcome[]>;
-  read(keys: readonly TimerKey[], from: ReadFrom): Promise<readonly ReadOutcome<Snapshot>[]>;
+  read(keys: readonly TimerKey[], from: ReadFrom): Promise<readonly SnapshotReading[]>;
+  /** Puts a tombstone in the place of what has that revision; `expected` 0 means that nothing may be there. */
+  bury(items: readonly { readonly key: TimerKey; readonly grave: Grave; readonly expected: number }[]): Promise<readonly WriteOutcome[]>;
 }
 
 /** A schedule, or the wake that it became. */
@@ -87,8 +93,10 @@ export interface ResumeOutlet {
 export interface Archive {
   /** Creates only; the stored bytes are those of the state record (I6). */
   create(items: readonly { readonly key: TimerKey; readonly record: TerminalRecord }[]): Promise<readonly WriteOutcome[]>;
-  /** Always from the leader. */
-  read(keys: readonly TimerKey[]): Promise<readonly ReadOutcome<TerminalRecord>[]>;
+  /** From the leader unless `from` says otherwise. */
+  read(keys: readonly TimerKey[], from?: ReadFrom): Promise<readonly ReadOutcome<TerminalRecord>[]>;
+  /** Replaces the record of that revision with a marker that expires. */
+  remove(items: readonly { readonly key: TimerKey; readonly expected: number }[]): Promise<readonly WriteOutcome[]>;
 }
 
 /**
@@ -159,7 +167,8 @@ export type Usage = {
   readonly state: StreamUsage;
   readonly snapshots: StreamUsage;
   readonly terminals: StreamUsage;
-  readonly account: { readonly bytes: number; readonly bytesMax?: number };
+  /** Every copy counts: a stream of three replicas takes three times its bytes. */
+  readonly account: { readonly bytes: number; readonly bytesMax?: number; readonly replicas: number };
 };
 
 export interface CapacityProbe {
@@ -167,7 +176,31 @@ export interface CapacityProbe {
   usage(): Promise<Usage | undefined>;
 }
 
-/** Identity of a stream's life; a change means that what was known of its content no longer holds. */
+/** Streams whose content exists nowhere else. */
+export type DataStream = "state" | "snapshots" | "terminals" | "resumes" | "feedback" | "commands";
+
+/** One look at the life of a stream; `ownerId` and `incarnation` are those of its stamp, empty without one. */
+export type StreamLife = { readonly ownerId: string; readonly incarnation: string; readonly createdAt: string; readonly lastSequence: number };
+
+/** What tells whether the streams still hold what they held. */
+export type DataLook = {
+  /** Undefined for what does not exist. */
+  readonly streams: Readonly<Record<DataStream, StreamLife | undefined>>;
+  /** STATE has the owner's key, which is written when it is made and never removed. */
+  readonly hasOwnerKey: boolean;
+  /** SNAPSHOTS was empty after a live record was seen in STATE. */
+  readonly lacksSnapshots: boolean;
+};
+
+export interface DataProbe {
+  /** Undefined when the broker does not answer. */
+  look(): Promise<DataLook | undefined>;
+}
+
+/**
+ * Identity of what the sweep compares; a change means that what was known of its content no longer holds. `createdAt` is
+ * that of SCHEDULES, followed by those of the streams whose restoration leaves resumes owed.
+ */
 export type StreamIdentity = { readonly incarnation: string; readonly createdAt: string; readonly lastSequence: number; readonly serverId?: string };
 
 export type TopologyFinding =
@@ -196,6 +229,23 @@ export interface StateWalk {
   walk(signal: AbortSignal): AsyncIterable<readonly WalkedRecord[]>;
 }
 
+/** One ended timer met by a walk over the archive. */
+export type WalkedArchive = { readonly key: TimerKey; readonly revision: number; readonly archivedAtMs: EpochMs; readonly record: ReadOutcome<TerminalRecord> };
+
+/** What a walk met in a snapshot's place; a snapshot's content is not read. */
+export type WalkedSnapshot = {
+  readonly key: TimerKey;
+  readonly revision: number;
+  readonly storedAtMs: EpochMs;
+  readonly found: { readonly kind: "snapshot" | "unreadable" } | { readonly kind: "collected"; readonly grave: Grave };
+};
+
+/** Walks in the order in which things were stored, oldest first, up to what is last when they begin; they end early when `signal` aborts. */
+export interface CollectionWalk {
+  archive(signal: AbortSignal): AsyncIterable<readonly WalkedArchive[]>;
+  snapshots(signal: AbortSignal): AsyncIterable<readonly WalkedSnapshot[]>;
+}
+
 /** Everything the worker needs from the broker. */
 export type WorkerPorts = {
   readonly state: StateStore;
@@ -208,7 +258,9 @@ export type WorkerPorts = {
   readonly rejected: RejectedStore;
   readonly clock: BrokerClock;
   readonly capacity: CapacityProbe;
+  readonly data: DataProbe;
   readonly topology: TopologyProbe;
   readonly notes: NotesStore;
   readonly walk: StateWalk;
+  readonly collection: CollectionWalk;
 };

@@ -17,6 +17,7 @@ import { stalledOf } from "./lifecycle-state.ts";
 import { WorkLoop } from "./loop.ts";
 import type { WorkerMetrics } from "./metrics.ts";
 import type { SourceName, WorkerPorts } from "./ports.ts";
+import { Collector } from "./retention.ts";
 import type { WorkerSettings } from "./settings.ts";
 import { Sweeper } from "./sweep.ts";
 
@@ -37,6 +38,7 @@ export class Worker {
   readonly #lifecycle: Lifecycle;
   #loops: readonly WorkLoop[] = [];
   #sweeper: Sweeper | undefined;
+  #admission: Admission | undefined;
 
   constructor(options: WorkerOptions) {
     this.#options = options;
@@ -58,12 +60,20 @@ export class Worker {
     return stalledOf(this.#loops, this.#options.clock.monotonicMs(), loopStallMsMax);
   }
 
+  /** Data streams that have lost what they held: starts are held until they are back. Sentences for a person. */
+  losses(): readonly string[] {
+    return this.#admission?.losses() ?? [];
+  }
+
   /** To be called when the broker was reached again: what was armed before may be gone. */
   brokerReturned(): void {
     this.#sweeper?.request("reconnected");
   }
 
-  /** Runs until `stop` aborts and everything is drained; `hurry` cuts the draining short. Rejects only for a bug. */
+  /**
+   * Runs until `stop` aborts and everything is drained, or until a lost data stream was made anew, which only a new process
+   * may begin with; `hurry` cuts the draining short. Rejects only for a bug.
+   */
   async run({ stop, hurry }: { readonly stop: AbortSignal; readonly hurry: AbortSignal }): Promise<void> {
     const topology = await this.#lifecycle.waitUsable(stop);
     if (topology === undefined) return;
@@ -71,25 +81,35 @@ export class Worker {
     const group = new TaskGroup();
     group.spawn("admission", (signal) => admission.run(signal));
     group.spawn("sweep", (signal) => sweeper.run(signal));
+    const collector = this.#openCollector();
+    if (collector !== undefined) group.spawn("collection", (signal) => collector.run(signal));
     for (const loop of this.#loops) group.spawn(loop.name, () => loop.run());
-    await untilAborted(AbortSignal.any([stop, group.signal]));
+    await untilAborted(AbortSignal.any([stop, group.signal, admission.madeAnew]));
     const { ports, settings } = this.#options;
     await this.#lifecycle.drain({ parts: this.#loops, sources: Object.values(ports.sources), graceMs: settings.shutdownGraceMs, hurry });
     group.abort();
     await Promise.race([group.join(), untilAborted(hurry)]);
   }
 
+  /** Nothing is collected unless the resource asks for it. */
+  #openCollector(): Collector | undefined {
+    const { ports, settings, clock, log, metrics, sha256, random } = this.#options;
+    const { workerId, retention } = settings;
+    return retention === undefined ? undefined : new Collector({ ports, clock, random, sha256, log, metrics, workerId, settings: retention });
+  }
+
   #open(topology: UsableTopology): { readonly admission: Admission; readonly sweeper: Sweeper } {
     const { ports, settings, clock, log, metrics, sha256, random } = this.#options;
-    const admission = new Admission({ capacity: ports.capacity, limits: settings.admission, clock, log, metrics });
+    const admission = new Admission({ capacity: ports.capacity, data: ports.data, limits: settings.admission, clock, log, metrics });
     // The broker's own message limit may be lower than the configured one.
     const limits = { ...settings.limits, payloadBytesMax: Math.min(settings.limits.payloadBytesMax, topology.payloadBytesMax) };
     const loop = (name: SourceName) => new WorkLoop({
-      name, ports, clock, sha256, log, metrics, limits, lookahead: settings.lookahead, ...(name === "start" ? { gate: admission } : {}),
+      name, ports, clock, sha256, log, metrics, limits, lookahead: settings.lookahead, gate: name === "start" ? admission : admission.dataGate,
     });
     this.#loops = [loop("start"), loop("feedback"), loop("wake")];
     const sweeper = new Sweeper({ ports, clock, random, sha256, log, metrics, workerId: settings.workerId, settings: settings.sweep, feedback: settings.feedback });
     this.#sweeper = sweeper;
+    this.#admission = admission;
     return { admission, sweeper };
   }
 }

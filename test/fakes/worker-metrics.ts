@@ -1,15 +1,19 @@
 // Worker metrics that a test can read back.
 
 import type { DurationMs } from "../../src/base/units.ts";
-import type { AdmissionReason, SweepAction, SweepResult, TimerCounts, WorkerMetrics } from "../../src/worker/metrics.ts";
+import type { AdmissionReason, CollectionAction, CollectionResult, SweepAction, SweepResult, TimerCounts, WorkerMetrics } from "../../src/worker/metrics.ts";
+import type { DataStream } from "../../src/worker/ports.ts";
 
 export class FakeWorkerMetrics implements WorkerMetrics {
   /** By `<loop> <outcome>`, `rejected <code>`, `sweep <action>`. */
   readonly counts = new Map<string, number>();
   readonly latenessMs: DurationMs[] = [];
   readonly sweeps: SweepResult[] = [];
+  readonly collections: CollectionResult[] = [];
+  overdueMs: number | undefined;
   readonly admissions: { readonly isOpen: boolean; readonly reason: AdmissionReason }[] = [];
   usagePercent: number | undefined;
+  lostStreams: readonly DataStream[] = [];
   held = 0;
   found: TimerCounts | undefined;
   isConnected: boolean | undefined;
@@ -55,6 +59,10 @@ export class FakeWorkerMetrics implements WorkerMetrics {
     this.usagePercent = percent;
   }
 
+  dataLost(streams: readonly DataStream[]): void {
+    this.lostStreams = streams;
+  }
+
   swept(result: SweepResult): void {
     this.sweeps.push(result);
   }
@@ -65,6 +73,18 @@ export class FakeWorkerMetrics implements WorkerMetrics {
 
   timers(counts: TimerCounts): void {
     this.found = counts;
+  }
+
+  collectionActed(action: CollectionAction, count: number): void {
+    this.#add(`collection ${action}`, count);
+  }
+
+  collectionEnded(result: CollectionResult): void {
+    this.collections.push(result);
+  }
+
+  collectionBehind(overdueMs: DurationMs): void {
+    this.overdueMs = overdueMs;
   }
 
   brokerConnected(isConnected: boolean): void {

@@ -4,23 +4,24 @@
 // A test looks at and changes the broker's content through the public fields; `faults` makes single calls fail.
 
 import { assert } from "../../src/base/assert.ts";
-import { duplicateWindowMs, stateMarkerTtlMs } from "../../src/base/limits.ts";
+import { archiveMarkerTtlMs, duplicateWindowMs, stateMarkerTtlMs } from "../../src/base/limits.ts";
 import type { DurationMs, EpochMs } from "../../src/base/units.ts";
 import { resumeMessageId } from "../../src/protocol/ids.ts";
 import type { MessageHeaders, StoredMessage } from "../../src/protocol/message.ts";
 import { commandSubjects, headerNames, wakeSubject, type CommandVerb } from "../../src/protocol/names.ts";
 import type { Outcome } from "../../src/protocol/outcome.ts";
+import type { Grave } from "../../src/protocol/tombstone.ts";
 import { decodeRecord, encodeRecord } from "../../src/protocol/record-codec.ts";
 import type { TimerKey } from "../../src/timer/identity.ts";
 import type { ElapsedRecord, TerminalRecord, TimerRecord } from "../../src/timer/record.ts";
 import type {
-  ArmItem, Armed, ArmedLook, ReadFrom, ReadOutcome, Rejected, Snapshot, TopologyFinding, Usage, WalkedRecord, WorkerPorts, WriteOutcome,
+  ArmItem, Armed, ArmedLook, DataLook, ReadFrom, ReadOutcome, Rejected, Snapshot, SnapshotReading, TopologyFinding, Usage, WalkedArchive, WalkedRecord, WalkedSnapshot, WorkerPorts, WriteOutcome,
 } from "../../src/worker/ports.ts";
 import type { SteppedClock } from "./clock.ts";
 import { Faults, type ReadOperation, type WriteOperation } from "./faults.ts";
 import { FakeSource } from "./source.ts";
 
-type Version<T> = { readonly revision: number; readonly value: T; readonly expiresAtMs?: number };
+type Version<T> = { readonly revision: number; readonly value: T; readonly storedAtMs: EpochMs; readonly expiresAtMs?: number };
 
 /** One subject's last message under compare-and-set; the version before it is what a lagging replica still shows. */
 class Slots<T> {
@@ -56,7 +57,7 @@ class Slots<T> {
   set(key: TimerKey, value: T, ttlMs?: DurationMs): void {
     this.#sequence += 1;
     const expiry = ttlMs === undefined ? {} : { expiresAtMs: this.#clock.nowMs() + ttlMs };
-    this.#slots.set(nameOf(key), { key, last: { revision: this.#sequence, value, ...expiry }, previous: this.last(key) });
+    this.#slots.set(nameOf(key), { key, last: { revision: this.#sequence, value, storedAtMs: this.#clock.nowMs(), ...expiry }, previous: this.last(key) });
   }
 
   delete(key: TimerKey): void {
@@ -85,8 +86,8 @@ export class FakeBroker {
   readonly clock: SteppedClock;
   readonly faults = new Faults();
   readonly state: Slots<StateValue>;
-  readonly snapshots: Slots<Snapshot>;
-  readonly archive: Slots<Uint8Array>;
+  readonly snapshots: Slots<Snapshot | Grave>;
+  readonly archive: Slots<StateValue>;
   /** By `nameOf(key)`; deleting from these is losing part of SCHEDULES. */
   readonly schedules = new Map<string, FakeSchedule>();
   readonly wakes = new Map<string, FakeSchedule>();
@@ -100,6 +101,7 @@ export class FakeBroker {
   readonly sources: { readonly start: FakeSource; readonly feedback: FakeSource; readonly wake: FakeSource };
   readonly ports: WorkerPorts;
   usage: Usage | undefined = emptyUsage;
+  data: DataLook | undefined = wholeData();
   topology: TopologyFinding = { kind: "usable", schedules: { incarnation: "first", createdAt: "2030-01-01T00:00:00Z", lastSequence: 0 }, payloadBytesMax: 1_000_000 };
   /** This many more reads see what was there before the last write; looks at schedules see nothing. */
   staleReads: Record<ReadFrom, number> = { replica: 0, leader: 0 };
@@ -151,7 +153,7 @@ export class FakeBroker {
 
   archivedOf(key: TimerKey): TimerRecord | undefined {
     const stored = this.archive.last(key);
-    const decoded = stored === undefined ? undefined : decodeRecord(stored.value);
+    const decoded = stored?.value === undefined ? undefined : decodeRecord(stored.value);
     return decoded?.ok === true ? decoded.record : undefined;
   }
 
@@ -201,7 +203,8 @@ export class FakeBroker {
       },
       snapshots: {
         create: (items) => this.#writeEach("snapshots.create", items, ({ key, snapshot }) => this.snapshots.put(key, snapshot, { expected: 0 })),
-        read: (keys, from) => this.#readEach("snapshots.read", keys, (key) => found(this.#version(this.snapshots, { key, from }))),
+        read: (keys, from) => this.#readEach("snapshots.read", keys, (key) => readSnapshot(this.#version(this.snapshots, { key, from }))),
+        bury: (items) => this.#writeEach("snapshots.bury", items, ({ key, grave, expected }) => this.snapshots.put(key, grave, { expected, ...(grave.expiresInMs === undefined ? {} : { ttlMs: grave.expiresInMs }) })),
       },
       schedules: {
         arm: (items) => this.#writeEach("schedules.arm", items, (item) => this.#arm(item)),
@@ -211,7 +214,8 @@ export class FakeBroker {
       resumes: { publish: (items) => this.#writeEach("resumes.publish", items, (item) => this.#publishResume(item)) },
       archive: {
         create: (items) => this.#writeEach("archive.create", items, ({ key, record }) => this.archive.put(key, encodeRecord(record), { expected: 0 })),
-        read: (keys) => this.#readEach("archive.read", keys, (key) => readArchived(this.#version(this.archive, { key, from: "leader" }))),
+        read: (keys, from = "leader") => this.#readEach("archive.read", keys, (key) => readArchived(this.#version(this.archive, { key, from }))),
+        remove: (items) => this.#writeEach("archive.remove", items, ({ key, expected }) => this.archive.put(key, undefined, { expected, ttlMs: archiveMarkerTtlMs })),
       },
       sources: this.sources,
       outcomes: { send: (items) => { this.outcomes.push(...items); } },
@@ -221,9 +225,11 @@ export class FakeBroker {
         refresh: () => Promise.resolve(),
       },
       capacity: { usage: () => Promise.resolve(this.usage) },
+      data: { look: () => Promise.resolve(this.data) },
       topology: { check: () => Promise.resolve(this.#checkTopology()) },
       notes: { read: (name) => this.#readNote(name), write: (item) => this.#writeNote(item) },
       walk: { walk: (signal) => this.#walk(signal) },
+      collection: { archive: (signal) => this.#walkArchive(signal), snapshots: (signal) => this.#walkSnapshots(signal) },
     };
   }
 
@@ -316,6 +322,25 @@ export class FakeBroker {
     });
   }
 
+  async *#walkArchive(signal: AbortSignal): AsyncIterable<readonly WalkedArchive[]> {
+    const all = this.archive.all().map(({ key, revision }) => ({ key, revision, last: this.archive.last(key) }));
+    for (let from = 0; from < all.length && !signal.aborted; from += this.walkBatchSize) {
+      await Promise.resolve();
+      const batch = all.slice(from, from + this.walkBatchSize).filter(({ last }) => last?.value !== undefined);
+      yield batch.map(({ key, revision, last }) => ({ key, revision, archivedAtMs: (last?.storedAtMs ?? 0) as EpochMs, record: readArchived(last) }));
+    }
+  }
+
+  async *#walkSnapshots(signal: AbortSignal): AsyncIterable<readonly WalkedSnapshot[]> {
+    const all = this.snapshots.all().map(({ key, revision, value }) => ({ key, revision, value, storedAtMs: (this.snapshots.last(key)?.storedAtMs ?? 0) as EpochMs }));
+    for (let from = 0; from < all.length && !signal.aborted; from += this.walkBatchSize) {
+      await Promise.resolve();
+      yield all.slice(from, from + this.walkBatchSize).map(({ key, revision, value, storedAtMs }) => ({
+        key, revision, storedAtMs, found: "body" in value ? { kind: "snapshot" } : { kind: "collected", grave: value },
+      }));
+    }
+  }
+
   async *#walk(signal: AbortSignal): AsyncIterable<readonly WalkedRecord[]> {
     const keys = this.state.all().map(({ key, revision }) => ({ key, revision }));
     for (let from = 0; from < keys.length && !signal.aborted; from += this.walkBatchSize) {
@@ -339,8 +364,14 @@ const emptyUsage: Usage = {
   state: { messages: 0, bytes: 0, bytesMax: 1_000_000 },
   snapshots: { messages: 0, bytes: 0, bytesMax: 1_000_000 },
   terminals: { messages: 0, bytes: 0, bytesMax: 1_000_000 },
-  account: { bytes: 0 },
+  account: { bytes: 0, replicas: 1 },
 };
+
+/** Streams of one owner, each in its first life. */
+export function wholeData(): DataLook {
+  const life = { ownerId: "o", incarnation: "first", createdAt: "2030-01-01T00:00:00Z", lastSequence: 0 };
+  return { streams: { state: life, snapshots: life, terminals: life, resumes: life, feedback: life, commands: life }, hasOwnerKey: true, lacksSnapshots: false };
+}
 
 function readState(version: Version<StateValue> | undefined): ReadOutcome<TimerRecord> {
   if (version === undefined) return { kind: "absent" };
@@ -350,14 +381,16 @@ function readState(version: Version<StateValue> | undefined): ReadOutcome<TimerR
   return decoded.ok ? { kind: "found", value: decoded.record, revision } : { kind: "unreadable", problem: decoded.problem, revision };
 }
 
-function readArchived(version: Version<Uint8Array> | undefined): ReadOutcome<TerminalRecord> {
+function readArchived(version: Version<StateValue> | undefined): ReadOutcome<TerminalRecord> {
   const read = readState(version);
   if (read.kind !== "found" || read.value.phase === "terminal") return read as ReadOutcome<TerminalRecord>;
   return { kind: "unreadable", problem: "is no terminal record", revision: read.revision };
 }
 
-function found<T>(version: Version<T> | undefined): ReadOutcome<T> {
-  return version === undefined ? { kind: "absent" } : { kind: "found", value: version.value, revision: version.revision };
+function readSnapshot(version: Version<Snapshot | Grave> | undefined): SnapshotReading {
+  if (version === undefined) return { kind: "absent" };
+  const { value, revision } = version;
+  return "body" in value ? { kind: "found", value, revision } : { kind: "collected", grave: value, revision };
 }
 
 function armedOf({ generation, fence, dueAtMs, sequence }: FakeSchedule): Armed {

@@ -38,7 +38,7 @@ export async function openBed(options: ServersOptions = {}): Promise<Bed> {
 }
 
 /** What the topology room tells the probe. */
-export const rules = { unmetRequirements, incarnationOf: (config: Readonly<Record<string, unknown>>) => readStamp(config)?.incarnation };
+export const rules = { unmetRequirements, readStamp };
 
 export function topologyFor(servers: NatsServers, incarnation = "one"): Topology {
   const size = { maxBytes: "64Mi" };

@@ -15,7 +15,7 @@ describe("usage", () => {
     await bed.ports.state.write([{ key: freshKey(), record: waiting() }]);
     const usage = await bed.ports.capacity.usage();
     expect(usage).toMatchObject({
-      state: { messages: 1, bytesMax: 64 * 2 ** 20 }, snapshots: { messages: 0, bytes: 0 }, terminals: { messages: 0 }, account: { bytesMax: 10 ** 9 },
+      state: { messages: 1, bytesMax: 64 * 2 ** 20 }, snapshots: { messages: 0, bytes: 0 }, terminals: { messages: 0 }, account: { bytesMax: 10 ** 9, replicas: 1 },
     });
     expect(usage?.state.bytes).toBeGreaterThan(300);
   });

@@ -60,6 +60,6 @@ describe("unmetRequirements", () => {
 
 describe("topologyRules", () => {
   it("reads the incarnation of a stream", () => {
-    expect([topologyRules.incarnationOf(reportedStreams.schedules ?? {}), topologyRules.incarnationOf({})]).toEqual(["i-schedules", undefined]);
+    expect([topologyRules.readStamp(reportedStreams.schedules ?? {})?.incarnation, topologyRules.readStamp({})]).toEqual(["i-schedules", undefined]);
   });
 });

@@ -12,7 +12,7 @@ const none: StreamUsage = { messages: 0, bytes: 0, bytesMax: 100 * mebi };
 
 /** Nothing lives; the snapshots of the past take `percent`. */
 function snapshotsAt(percent: number): Usage {
-  return { state: none, snapshots: { messages: 10, bytes: percent * mebi, bytesMax: 100 * mebi }, terminals: none, account: { bytes: percent * mebi } };
+  return { state: none, snapshots: { messages: 10, bytes: percent * mebi, bytesMax: 100 * mebi }, terminals: none, account: { bytes: percent * mebi, replicas: 1 } };
 }
 
 /** `liveCount` timers of 1,000-byte records and 2,000-byte snapshots, with the given limits. */
@@ -22,7 +22,7 @@ function living(liveCount: number, bytesMax: { readonly state?: number; readonly
     state: { messages: liveCount, bytes: liveCount * 1_000, ...limit(bytesMax.state) },
     snapshots: { messages: liveCount, bytes: liveCount * 2_000 },
     terminals: { messages: 0, bytes: 0, ...limit(bytesMax.terminals) },
-    account: { bytes: liveCount * 3_500, ...limit(bytesMax.account) },
+    account: { bytes: liveCount * 3_500, replicas: 1, ...limit(bytesMax.account) },
   };
 }
 
@@ -41,8 +41,13 @@ describe("admission at one look", () => {
     { name: "known again between the limits after it was full", previous: { ...blind, isFull: true }, usage: snapshotsAt(80), want: { isOpen: false, reason: "snapshots_full", percent: 80, isFull: true }, because: "A2 outlives the outage" },
     { name: "known again between the limits after it was open", previous: blind, usage: snapshotsAt(80), want: { ...open, percent: 80 }, because: "an outage fills nothing" },
   ];
+  test("lost data closes it whatever room there is, and is not taken for fullness", () => {
+    expect(decideAdmission(open, { usage: snapshotsAt(10), isDataWhole: false }, limits)).toEqual({ isOpen: false, reason: "data_lost", isFull: false });
+    expect(decideAdmission(full, { usage: undefined, isDataWhole: false }, limits)).toEqual({ isOpen: false, reason: "data_lost", isFull: true });
+  });
+
   test.each(rows)("$name", ({ previous, usage, want, because }) => {
-    expect(decideAdmission(previous, usage, limits), because).toEqual(want);
+    expect(decideAdmission(previous, { usage, isDataWhole: true }, limits), because).toEqual(want);
   });
 });
 
@@ -50,29 +55,37 @@ describe("head-room for what is alive", () => {
   test("an empty archive is full when the records that will move there do not fit", () => {
     const liveCount = 10_000;
     const needed = liveCount * (1_000 + 1_536);
-    const close = decideAdmission(open, living(liveCount, { terminals: needed / 0.85 }), limits);
+    const close = decideAdmission(open, { usage: living(liveCount, { terminals: needed / 0.85 }), isDataWhole: true }, limits);
     expect(close).toMatchObject({ isOpen: false, reason: "terminals_full" });
-    expect(decideAdmission(open, living(liveCount, { terminals: (needed / 0.85) * 1.01 }), limits).isOpen).toBe(true);
+    expect(decideAdmission(open, { usage: living(liveCount, { terminals: (needed / 0.85) * 1.01 }), isDataWhole: true }, limits).isOpen).toBe(true);
   });
 
   test("records may still grow where they are", () => {
-    expect(decideAdmission(open, living(1_000, { state: 1_320_000 / 0.86 }), limits)).toMatchObject({ isOpen: false, reason: "state_full" });
-    expect(decideAdmission(open, living(1_000, { state: 1_320_000 / 0.84 }), limits).isOpen).toBe(true);
+    expect(decideAdmission(open, { usage: living(1_000, { state: 1_320_000 / 0.86 }), isDataWhole: true }, limits)).toMatchObject({ isOpen: false, reason: "state_full" });
+    expect(decideAdmission(open, { usage: living(1_000, { state: 1_320_000 / 0.84 }), isDataWhole: true }, limits).isOpen).toBe(true);
   });
 
   test("an account must hold every wake, resume and terminal record at once", () => {
     const perTimer = 3_500 + 1_024 + 2_000 + 512 + 1_000 + 1_536;
-    expect(decideAdmission(open, living(1_000, { account: (perTimer * 1_000) / 0.86 }), limits)).toMatchObject({ isOpen: false, reason: "account_full" });
-    expect(decideAdmission(open, living(1_000, { account: (perTimer * 1_000) / 0.84 }), limits).isOpen).toBe(true);
+    expect(decideAdmission(open, { usage: living(1_000, { account: (perTimer * 1_000) / 0.86 }), isDataWhole: true }, limits)).toMatchObject({ isOpen: false, reason: "account_full" });
+    expect(decideAdmission(open, { usage: living(1_000, { account: (perTimer * 1_000) / 0.84 }), isDataWhole: true }, limits).isOpen).toBe(true);
+  });
+
+  test("an account counts every replica of what is still to be written", () => {
+    const perTimer = 1_024 + 2_000 + 512 + 1_000 + 1_536;
+    const replicated = (bytesMax: number): Usage => ({ ...living(1_000, {}), account: { bytes: 3 * 3_500_000, bytesMax, replicas: 3 } });
+    const needed = 3 * (3_500 + perTimer) * 1_000;
+    expect(decideAdmission(open, { usage: replicated(needed / 0.86), isDataWhole: true }, limits)).toMatchObject({ isOpen: false, reason: "account_full" });
+    expect(decideAdmission(open, { usage: replicated(needed / 0.84), isDataWhole: true }, limits).isOpen).toBe(true);
   });
 
   test("a broker without limits constrains nothing, a limit of zero is full", () => {
-    expect(decideAdmission(open, living(1_000_000, {}), limits)).toEqual({ ...open, percent: 0 });
-    expect(decideAdmission(open, living(0, { terminals: 0 }), limits)).toMatchObject({ isOpen: false, reason: "terminals_full" });
+    expect(decideAdmission(open, { usage: living(1_000_000, {}), isDataWhole: true }, limits)).toEqual({ ...open, percent: 0 });
+    expect(decideAdmission(open, { usage: living(0, { terminals: 0 }), isDataWhole: true }, limits)).toMatchObject({ isOpen: false, reason: "terminals_full" });
   });
 
   test("the fullest one names the reason", () => {
     const usage: Usage = { ...snapshotsAt(86), terminals: { messages: 1, bytes: 95 * mebi, bytesMax: 100 * mebi } };
-    expect(decideAdmission(open, usage, limits)).toMatchObject({ reason: "terminals_full", percent: 95 });
+    expect(decideAdmission(open, { usage: usage, isDataWhole: true }, limits)).toMatchObject({ reason: "terminals_full", percent: 95 });
   });
 });

@@ -1,15 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { admissionPollMsMax, admissionPollMsMin, admissionUsageAgeMsMax } from "../../src/base/limits.ts";
+import { present } from "../../src/base/assert.ts";
 import type { DurationMs } from "../../src/base/units.ts";
 import { Admission, pollMs } from "../../src/worker/admission.ts";
-import type { CapacityProbe, Usage } from "../../src/worker/ports.ts";
+import type { CapacityProbe, DataLook, Usage } from "../../src/worker/ports.ts";
 import { SteppedClock } from "../fakes/clock.ts";
 import { FakeLog } from "../fakes/log.ts";
 import { FakeWorkerMetrics } from "../fakes/worker-metrics.ts";
-import { FakeBroker } from "../fakes/worker-ports.ts";
+import { FakeBroker, wholeData } from "../fakes/worker-ports.ts";
 
 const at = (percent: number): Usage => ({
-  state: { messages: 0, bytes: percent, bytesMax: 100 }, snapshots: { messages: 0, bytes: 0 }, terminals: { messages: 0, bytes: 0 }, account: { bytes: 0 },
+  state: { messages: 0, bytes: percent, bytesMax: 100 }, snapshots: { messages: 0, bytes: 0 }, terminals: { messages: 0, bytes: 0 }, account: { bytes: 0, replicas: 1 },
 });
 
 function setUp(usage: Usage | undefined, probe?: CapacityProbe) {
@@ -18,7 +19,7 @@ function setUp(usage: Usage | undefined, probe?: CapacityProbe) {
   broker.usage = usage;
   const log = new FakeLog();
   const metrics = new FakeWorkerMetrics();
-  const admission = new Admission({ capacity: probe ?? broker.ports.capacity, limits: { closePercent: 85, reopenPercent: 75 }, clock, log, metrics });
+  const admission = new Admission({ capacity: probe ?? broker.ports.capacity, data: broker.ports.data, limits: { closePercent: 85, reopenPercent: 75 }, clock, log, metrics });
   const stop = new AbortController();
   const running = admission.run(stop.signal);
   const end = async (): Promise<void> => {
@@ -86,6 +87,68 @@ describe("watching the free space", () => {
     await clock.advance(3_000);
     abort.abort();
     await expect(waiting).resolves.toBeUndefined();
+    await end();
+  });
+});
+
+describe("data that is lost", () => {
+  const emptied = (): DataLook => ({ ...wholeData(), hasOwnerKey: false });
+
+  test("holds starts, feedback and wakes at the first look, and is told at the second", async () => {
+    const { clock, broker, log, metrics, admission, end } = setUp(at(10));
+    await clock.advance(1);
+    expect([admission.isOpen(), admission.dataGate.isOpen()]).toEqual([true, true]);
+    broker.data = emptied();
+    await clock.advance(1_000);
+    expect([admission.isOpen(), admission.dataGate.isOpen(), admission.losses()]).toEqual([false, false, []]);
+    let isIn = false;
+    const waiting = admission.dataGate.waitOpen(new AbortController().signal).then(() => { isIn = true; });
+    await clock.advance(3_000);
+    expect(admission.losses()).toEqual(["stream KV_DURABLE_TIMER_STATE was emptied; no start is taken"]);
+    expect(metrics.lostStreams).toEqual(["state"]);
+    expect(metrics.admissions.at(-1)).toEqual({ isOpen: false, reason: "data_lost" });
+    expect(log.lines.filter(({ level }) => level === "error")).toEqual([{ level: "error", message: "Found a data stream that lost what it held", fields: { stream: "state", kind: "emptied" } }]);
+    expect([isIn, admission.madeAnew.aborted]).toEqual([false, false]);
+    broker.data = wholeData();
+    await clock.advance(1_000);
+    expect([isIn, admission.isOpen(), admission.losses(), metrics.lostStreams]).toEqual([true, true, [], []]);
+    expect(log.messages("info")).toContain("Found every data stream whole again");
+    await waiting;
+    await end();
+  });
+
+  test("of a stream that holds no timers holds starts alone", async () => {
+    const { clock, broker, admission, end } = setUp(at(10));
+    await clock.advance(1);
+    const data = wholeData();
+    broker.data = { ...data, streams: { ...data.streams, resumes: undefined } };
+    await clock.advance(admissionPollMsMax);
+    expect([admission.isOpen(), admission.dataGate.isOpen()]).toEqual([false, true]);
+    await end();
+  });
+
+  test("that its owner made anew ends this process, and data that a backup brought back does not", async () => {
+    const { clock, broker, log, admission, end } = setUp(at(10));
+    await clock.advance(1);
+    const data = wholeData();
+    const terminals = present(data.streams.terminals, "a stream");
+    broker.data = { ...data, streams: { ...data.streams, terminals: { ...terminals, createdAt: "2031-01-01T00:00:00Z" } } };
+    await clock.advance(2 * admissionPollMsMax);
+    expect([admission.isOpen(), admission.madeAnew.aborted]).toEqual([true, false]);
+    expect(log.messages("warn")).toEqual(["Found data streams restored from a backup"]);
+    broker.data = { ...data, streams: { ...data.streams, terminals: { ...terminals, incarnation: "second" } } };
+    await clock.advance(2 * admissionPollMsMax);
+    expect([admission.isOpen(), admission.madeAnew.aborted]).toEqual([false, true]);
+    await end();
+  });
+
+  test("that cannot be looked at closes admission as unknown usage does", async () => {
+    const { clock, broker, metrics, admission, end } = setUp(at(10));
+    await clock.advance(1);
+    broker.data = undefined;
+    await clock.advance(admissionPollMsMax);
+    expect([admission.isOpen(), admission.dataGate.isOpen()]).toEqual([false, true]);
+    expect(metrics.admissions.at(-1)).toEqual({ isOpen: false, reason: "usage_unknown" });
     await end();
   });
 });
