@@ -67,6 +67,8 @@ class SweepPass {
   readonly #options: PassOptions;
   readonly #tally = new SweepTally();
   readonly #owedSinceMs: EpochMs | undefined;
+  /** Met on the walk and not yet looked at closer; less than a portion and what one part of the walk adds. */
+  readonly #needy: Needy[] = [];
   #suspects: StuckRecord[] = [];
   #reportCount = 0;
   #timeoutCount = 0;
@@ -81,9 +83,10 @@ class SweepPass {
     const { signal, beganAtMs, schedules } = this.#options;
     const startedAtMs = this.#context.clock.monotonicMs();
     for await (const batch of this.#context.ports.walk.walk(signal)) {
-      if (!await this.#sweepBatch(batch, startedAtMs)) return { kind: "interrupted" };
+      if (!await this.#meet(batch, startedAtMs) || !await this.#sweepNeedy(sweepProbeSizeMax, startedAtMs)) return { kind: "interrupted" };
       await this.#context.clock.sleep(sweepPauseMs, signal);
     }
+    if (!await this.#sweepNeedy(1, startedAtMs)) return { kind: "interrupted" };
     const durationMs = Math.round(this.#context.clock.monotonicMs() - startedAtMs) as DurationMs;
     await this.#lookAgain();
     if (signal.aborted) return { kind: "interrupted" };
@@ -92,20 +95,25 @@ class SweepPass {
     return { kind: "walked", summary, tally: this.#tally };
   }
 
-  /** False when the sweep has to end here. */
-  async #sweepBatch(batch: readonly WalkedRecord[], startedAtMs: number): Promise<boolean> {
+  /** Counts a part of the walk, and keeps what has to be looked at closer. False when the sweep has to end here. */
+  async #meet(batch: readonly WalkedRecord[], startedAtMs: number): Promise<boolean> {
+    if (this.#options.signal.aborted || !await this.#options.keepLease()) return false;
     const view = await this.#view(startedAtMs);
-    const needy: Needy[] = [];
     for (const walked of batch) {
       this.#tally.meet(walked, view);
       if (walked.record.kind !== "found") continue;
       const { key, revision, record: { value: record } } = walked;
       const needs = needsOf(record, revision, view);
-      if (needs.armed || needs.archive || record.phase === "terminal") needy.push({ key, revision, record, needs });
+      if (needs.armed || needs.archive || record.phase === "terminal") this.#needy.push({ key, revision, record, needs });
     }
-    for (let from = 0; from < needy.length; from += sweepProbeSizeMax) {
+    return true;
+  }
+
+  /** Looks closer, in whole portions, until fewer than `leftCountMax` are left: most parts of a walk hold a few such records only. */
+  async #sweepNeedy(leftCountMax: number, startedAtMs: number): Promise<boolean> {
+    while (this.#needy.length >= leftCountMax) {
       if (this.#options.signal.aborted || !await this.#options.keepLease()) return false;
-      await this.#sweepPortion(needy.slice(from, from + sweepProbeSizeMax), view);
+      await this.#sweepPortion(this.#needy.splice(0, sweepProbeSizeMax), await this.#view(startedAtMs));
     }
     return true;
   }
@@ -127,15 +135,23 @@ class SweepPass {
     for (const [index, repair] of repairs.entries()) this.#done(repair, present(results[index], "one result per repair"));
   }
 
-  /** The records whose archive could not be asked, and those that are archived. */
+  /**
+   * The records whose archive could not be asked, and those that are archived. That none is there may be believed of any
+   * replica: a record revives an ended timer only when the marker of its first one has expired, so that the archive is
+   * older than that, and no replica which answers lags so far behind. What one shows is asked of the leader.
+   */
   async #readArchive(portion: readonly Needy[]): Promise<ReadonlyMap<Needy, "failed" | "found">> {
-    const toCheck = portion.filter(({ needs }) => needs.archive);
-    if (toCheck.length === 0) return new Map();
-    const checks = await this.#context.ports.archive.read(toCheck.map(({ key }) => key));
     const known = new Map<Needy, "failed" | "found">();
-    for (const [index, one] of toCheck.entries()) {
-      const { kind } = present(checks[index], "one read per key");
-      if (kind === "failed" || kind === "found") known.set(one, kind);
+    let toCheck = portion.filter(({ needs }) => needs.archive);
+    for (const from of ["replica", "leader"] as const) {
+      if (toCheck.length === 0) break;
+      const checks = await this.#context.ports.archive.read(toCheck.map(({ key }) => key), from);
+      known.clear();
+      for (const [index, one] of toCheck.entries()) {
+        const { kind } = present(checks[index], "one read per key");
+        if (kind === "failed" || kind === "found") known.set(one, kind);
+      }
+      toCheck = toCheck.filter((one) => known.has(one));
     }
     return known;
   }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { sweepPauseMs, sweepProbeSizeMax, sweepRepublishCountMax, sweepStuckRecheckMs, sweepSuspectCountMax, wakeLeadMs } from "../../src/base/limits.ts";
-import { elapsedRecord, testTimer, waitingRecord } from "../fakes/timers.ts";
+import { stateMarkerTtlMs, sweepLeaseMs, sweepPauseMs, sweepProbeSizeMax, sweepRepublishCountMax, sweepStuckRecheckMs, sweepSuspectCountMax, wakeLeadMs } from "../../src/base/limits.ts";
+import { encodeRecord } from "../../src/protocol/record-codec.ts";
+import { elapsedRecord, terminalRecord, testTimer, waitingRecord } from "../fakes/timers.ts";
 import { nameOf } from "../fakes/worker-ports.ts";
 import { SweepWorld, graceMs, intervalMs, many, nextSweepMs, oneSweepMs } from "./sweep-world.ts";
 
@@ -93,6 +94,58 @@ describe("a sweep over waiting records", () => {
     expect([...metrics.counts.keys()].filter((name) => name.startsWith("sweep "))).toEqual([]);
   });
 
+  test("looks at the few of many parts of the walk together", async () => {
+    await using world = new SweepWorld();
+    many(9).forEach((timer) => world.put(timer, waitingRecord(timer)));
+    expect(world.broker.walkBatchSize).toBeLessThan(9);
+    const asked: string[] = [];
+    const look = world.broker.ports.schedules.look.bind(world.broker.ports.schedules);
+    world.broker.ports.schedules.look = (keys, from) => {
+      asked.push(`${from ?? "leader"} ${String(keys.length)}`);
+      return look(keys, from);
+    };
+    await world.sweep();
+    expect(asked).toEqual(["replica 9", "leader 9"]);
+    expect(world.broker.schedules.size).toBe(9);
+  });
+
+  test("asks the leader's archive only about what a replica shows", async () => {
+    await using world = new SweepWorld();
+    const [alive, ended] = [testTimer(1), testTimer(2)];
+    for (const timer of [alive, ended]) world.put(timer, waitingRecord(timer));
+    world.broker.archive.set(ended.key, encodeRecord(terminalRecord(ended)));
+    await world.clock.advance(stateMarkerTtlMs);
+    const asked: string[] = [];
+    const read = world.broker.ports.archive.read.bind(world.broker.ports.archive);
+    world.broker.ports.archive.read = (keys, from) => {
+      asked.push(`${from ?? "leader"} ${String(keys.length)}`);
+      return read(keys, from);
+    };
+    const metrics = await world.sweep();
+    expect(asked).toEqual(["replica 2", "leader 1"]);
+    expect(metrics.count("sweep removed")).toBe(1);
+    expect(world.broker.state.last(alive.key)?.value).toEqual(encodeRecord(waitingRecord(alive)));
+  });
+
+  test("keeps its lease while it meets nothing that needs a closer look", async () => {
+    await using world = new SweepWorld();
+    const far = { delayMs: 100 * intervalMs };
+    many(10, far).forEach((timer) => world.put(timer, waitingRecord(timer)));
+    world.broker.walkBatchSize = 1;
+    const walk = world.broker.ports.walk.walk.bind(world.broker.ports.walk);
+    world.broker.ports.walk.walk = async function* slow(signal) {
+      for await (const batch of walk(signal)) {
+        await world.clock.sleep((sweepLeaseMs / 2) as never, signal);
+        yield batch;
+      }
+    };
+    const { metrics } = world.start("w1");
+    const other = world.start("w2");
+    await world.clock.advance(5 * sweepLeaseMs + oneSweepMs);
+    expect(metrics.sweeps).toEqual(["completed"]);
+    expect(other.metrics.sweeps).toEqual(["held_by_another"]);
+  });
+
   test("sweeps more records than one portion holds", async () => {
     await using world = new SweepWorld();
     const timers = many(sweepProbeSizeMax + 5).map((timer) => world.put(timer, waitingRecord(timer)));
@@ -132,7 +185,8 @@ describe("a schedule that does not fire", () => {
     await world.armStuck(timers);
     await world.clock.advance(60_000 + graceMs + 1);
     const { metrics } = world.start("w1");
-    await world.clock.advance(1);
+    // The first look is over by then, the second one is not.
+    await world.clock.advance(sweepStuckRecheckMs / 2);
     for (const timer of timers.slice(0, 3)) world.broker.stuck.delete(nameOf(timer.key));
     await world.clock.advance(oneSweepMs);
     expect(metrics.count("sweep republished")).toBe(0);
@@ -144,7 +198,8 @@ describe("a schedule that does not fire", () => {
     await world.armStuck(timers);
     await world.clock.advance(60_000 + graceMs + 1);
     const { metrics } = world.start("w1");
-    await world.clock.advance(1);
+    // The first look is over by then, the second one is not.
+    await world.clock.advance(sweepStuckRecheckMs / 2);
     for (const index of [0, 2]) world.broker.stuck.delete(nameOf(timers[index]?.key ?? { flow: "", ref: "" }));
     await world.clock.advance(oneSweepMs);
     expect(metrics.count("sweep republished")).toBe(1);

@@ -1,22 +1,19 @@
 /**
  * The sweep on a real broker: what was lost or left half done is carried on, once, whatever else goes on.
  */
-import { jetstreamManager } from "@nats-io/jetstream";
-import { connect } from "@nats-io/transport-node";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { atomicBatchSizeMax, sweepProbeSizeMax, sweepPullSizeMax } from "../../src/base/limits.ts";
 import type { DurationMs, EpochMs } from "../../src/base/units.ts";
 import { openBroker } from "../../src/nats/core/connection.ts";
 import type { BrokerConnection, StreamState } from "../../src/nats/core/jetstream.ts";
 import { openWorkerPorts } from "../../src/nats/worker-ports.ts";
-import { consumerNames, headerNames, leaseKeys, stateKey, stateSubject, streamNames, subjectFilters, wakeSubject } from "../../src/protocol/names.ts";
+import { headerNames, leaseKeys, stateKey, stateSubject, streamNames, subjectFilters, wakeSubject } from "../../src/protocol/names.ts";
 import { encodeRecord } from "../../src/protocol/record-codec.ts";
 import { systemClock } from "../../src/system/clock.ts";
 import { seededRandom, systemRandom } from "../../src/system/random.ts";
 import { systemSha256 } from "../../src/system/sha256.ts";
 import type { TimerRecord } from "../../src/timer/record.ts";
 import { topologyRules } from "../../src/topology/requirements.ts";
-import { stampKeys } from "../../src/topology/stamp.ts";
 import type { WorkerPorts } from "../../src/worker/ports.ts";
 import { armItem } from "../../src/worker/stages.ts";
 import { Sweeper } from "../../src/worker/sweep.ts";
@@ -24,6 +21,7 @@ import { decodeSummary, type SweepSummary } from "../../src/worker/sweep-summary
 import { FakeLog } from "../fakes/log.ts";
 import { elapsedRecord, ms, terminalRecord, testTimer, waitingRecord, type TestTimer } from "../fakes/timers.ts";
 import { FakeWorkerMetrics } from "../fakes/worker-metrics.ts";
+import { recreateSchedules, withoutServerKeys } from "./schedules-loss.ts";
 import { openWorld, request, told, until, type World } from "./world.ts";
 
 let world: World;
@@ -80,29 +78,13 @@ async function summary(): Promise<SweepSummary | undefined> {
 
 const schedulesState = async (): Promise<StreamState> => told(await broker.jetStream.streamState(streamNames.schedules));
 
-/** As the operator does when replicas change: gone with all it held, and there again under another incarnation. */
-async function recreateSchedules(): Promise<void> {
-  const { config } = await schedulesState();
-  const consumer = told(await broker.jetStream.consumerState(streamNames.schedules, consumerNames.wake));
-  const connection = await connect({ servers: [...world.servers.urls] });
-  await (await jetstreamManager(connection)).streams.delete(streamNames.schedules);
-  await connection.close();
-  const metadata = { ...withoutServerKeys(config["metadata"]), [stampKeys.incarnation]: systemRandom.token(8) };
-  told(await broker.admin.createStream({ ...config, metadata }));
-  told(await broker.admin.createConsumer(streamNames.schedules, { ...consumer.config, metadata: withoutServerKeys(consumer.config["metadata"]) }));
-}
-
-function withoutServerKeys(metadata: unknown): Record<string, string> {
-  return Object.fromEntries(Object.entries(metadata as Record<string, string>).filter(([key]) => !key.startsWith("_nats.")));
-}
-
 describe("SCHEDULES that were made anew", () => {
   test("every waiting timer is armed exactly once, with its own generation, fence and due time", async () => {
     const timers = timersDueIn(100_000);
     await put(timers, waitingRecord);
     await arm(timers);
     await sweep("before");
-    await recreateSchedules();
+    await recreateSchedules(world);
     const metrics = await sweep("w1");
     expect(metrics.count("sweep armed")).toBe(count);
     const schedules = await world.messages("schedules", subjectFilters.schedules);
@@ -121,7 +103,7 @@ describe("SCHEDULES that were made anew", () => {
   test("under a running worker no timer is lost, early, or resumed under two fences", { timeout: 120_000 }, async () => {
     const { metrics } = await world.startWorker();
     await Promise.all(Array.from({ length: 60 }, (_, index) => world.client.start(request(`anew-${String(index)}`, { wait: { delayMs: 4_000 } }), { awaitOutcome: true })));
-    await recreateSchedules();
+    await recreateSchedules(world);
     const resumes = await until("all resumes", async () => {
       const all = await world.resumes();
       return new Set(all.map(({ lineage }) => lineage.execution)).size === 60 ? all : undefined;
@@ -141,7 +123,7 @@ describe("SCHEDULES that were made anew", () => {
     const late = timersDueIn(0, 10, count);
     await put(late, (timer) => elapsedRecord(timer, { elapsedAtMs: nowMs() as EpochMs }));
     expect((await sweep("in between")).count("sweep resumed")).toBe(0);
-    await recreateSchedules();
+    await recreateSchedules(world);
     await sweep("w1");
     const resumes = await world.resumes();
     // The message ids of the first ones are still known, so that no second copy of theirs is stored.
