@@ -88,6 +88,8 @@ export const custodyTrustMs = ms(10_000);
 /** Delay before a refused pull is tried again: grows from the first to the second. */
 export const pullBackoffMsMin = ms(100);
 export const pullBackoffMsMax = ms(2_000);
+/** A consumer that holds messages and delivers none of them for this long, while asked, is asked anew. */
+export const pullStallMsMax = ms(10_000);
 /** Bytes of messages that one source or walk asks for at once, and holds. */
 export const pullBufferBytesMax = 12 * 1024 * 1024;
 /** Added to the broker's max_payload for subject, reply and headers: every message fits in a pull of that size. */
@@ -109,6 +111,12 @@ export const stateMarkerTtlMs = ms(300_000);
 export const clockDriftPpm = 500;
 /** A clock sample older than this is not used. */
 export const clockSampleAgeMsMax = ms(10_000);
+
+/** How often a worker compares its wall clock with those of the brokers that lead its streams. */
+export const clockWatchIntervalMs = ms(30_000);
+/** Clocks that are surely further apart than this are worth a warning, and how often it is repeated at most. */
+export const clockSkewMsMax = ms(1_000);
+export const clockWarningIntervalMs = ms(600_000);
 
 // --- Worker ----------------------------------------------------------------------------------------------------
 
@@ -143,6 +151,9 @@ export const settleRoundsMax = 5;
 /** First and longest delay before a message handed back is delivered again: what recovers is noticed within the second. */
 export const redeliveryDelayMs = ms(1_000);
 export const redeliveryDelayMsMax = ms(10_000);
+/** A wake of a corrupt timer comes again after this time, and later and later up to the second. */
+export const setAsideMsMin = ms(60_000);
+export const setAsideMsMax = ms(21_600_000);
 /** Wakes in hand per worker (held until due or being written), at most. */
 export const wakesHeldMax = 2_000;
 /** Slots per rejection code in which the contexts of rejected commands are kept. */
@@ -271,6 +282,8 @@ export const resyncIntervalMs = ms(60_000);
 export const lookAgainMs = ms(5_000);
 /** A Secret that was missing is looked for after this time: the operator has no right to watch Secrets. */
 export const secretLookAgainMs = ms(15_000);
+/** A deletion that cannot reach the streams waits for this long; then they stay. */
+export const deletionPatienceMs = ms(120_000);
 /** Two looks at a stream that seems to have lost its end are at least this far apart. */
 export const rewindConfirmMs = ms(2_000);
 /** Leader election: a lease not seen to change for this long is free. */
@@ -343,6 +356,7 @@ assert(leaderReadsInFlightMax * payloadBytesMax * 1.5 < brokerPendingBytesMax, "
 assert(ackWaitMs >= 3 * ackExtendIntervalMs, "an acknowledgement wait survives two missed extensions");
 assert(ackWaitMs >= 4 * wakeLeadMs, "an acknowledgement wait of several leads");
 assert(custodyTrustMs >= 3 * pullHeartbeatMs, "a consumer is looked for several times before trust ends");
+assert(pullStallMsMax >= 3 * pullHeartbeatMs, "a consumer is looked at several times before it counts as stalled");
 assert(custodyTrustMs < ackWaitMs, "trust ends before the broker delivers to somebody else");
 assert(publishTimeoutMs < ackWaitMs, "a publish settles within the acknowledgement wait");
 assert(leaderRenewDeadlineMs < leaderLeaseMs, "a leader stops before its lease is free");

@@ -7,12 +7,12 @@ import type { Delivered, JetStream } from "./core/jetstream.ts";
 /** Which consumer, and how far ahead. */
 export type SourceTarget = { readonly stream: string; readonly consumer: string; readonly lookahead: number };
 
-/** `epoch` is the connection's present one; `onDelivered` sees each message first. */
-export type SourceTools = { readonly epoch: () => number; readonly onDelivered?: (delivered: Delivered) => void };
+/** `epoch` is the connection's present one; `onDelivered` sees each message first; `onStalled` hears of each stall. */
+export type SourceTools = { readonly epoch: () => number; readonly onDelivered?: (delivered: Delivered) => void; readonly onStalled?: () => void };
 
 /** A source over one durable consumer. */
 export function natsSource(jetStream: JetStream, target: SourceTarget, tools: SourceTools): Source {
-  const pulls = jetStream.openSource(target);
+  const pulls = jetStream.openSource({ ...target, ...(tools.onStalled === undefined ? {} : { onStalled: tools.onStalled }) });
   return {
     async take(options) {
       const delivered = await pulls.take(options);

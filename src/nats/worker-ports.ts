@@ -1,7 +1,7 @@
 /** Everything that a worker needs of the broker, over one connection. */
 import type { Clock } from "../base/clock.ts";
 import { consumerNames, streamNames } from "../protocol/names.ts";
-import type { WorkerPorts } from "../worker/ports.ts";
+import type { SourceName, WorkerPorts } from "../worker/ports.ts";
 import { natsArchive } from "./archive.ts";
 import { NatsBrokerClock } from "./broker-clock.ts";
 import { natsCapacityProbe } from "./capacity-probe.ts";
@@ -28,6 +28,8 @@ export type WorkerPortsOptions = {
   readonly lookahead: number;
   /** Hears of rejected commands whose context was not kept. */
   readonly onRejectedLost?: (count: number) => void;
+  /** Hears of each time that a source's consumer held messages and delivered none of them; it has been asked anew. */
+  readonly onStalled?: (source: SourceName) => void;
 };
 
 /** The sources begin to pull when something is first taken. Closing them is the caller's, and so is the connection. */
@@ -36,7 +38,7 @@ export function openWorkerPorts(connection: BrokerConnection, options: WorkerPor
   const epoch = (): number => connection.epoch();
   const writer = new StageWriter(jetStream);
   const clock = new NatsBrokerClock({ jetStream, clock: options.clock, epoch });
-  const { lookahead } = options;
+  const { lookahead, onStalled = ignore } = options;
   return {
     state: natsStateStore(jetStream, writer),
     snapshots: natsSnapshotStore(jetStream, writer),
@@ -44,9 +46,12 @@ export function openWorkerPorts(connection: BrokerConnection, options: WorkerPor
     resumes: natsResumeOutlet(writer),
     archive: natsArchive(jetStream, writer),
     sources: {
-      start: natsSource(jetStream, { stream: streamNames.commands, consumer: consumerNames.start, lookahead }, { epoch }),
-      feedback: natsSource(jetStream, { stream: streamNames.feedback, consumer: consumerNames.feedback, lookahead }, { epoch }),
-      wake: natsSource(jetStream, { stream: streamNames.schedules, consumer: consumerNames.wake, lookahead }, { epoch, onDelivered: (delivered) => clock.onWake(delivered) }),
+      start: natsSource(jetStream, { stream: streamNames.commands, consumer: consumerNames.start, lookahead }, { epoch, onStalled: () => onStalled("start") }),
+      feedback: natsSource(jetStream, { stream: streamNames.feedback, consumer: consumerNames.feedback, lookahead }, { epoch, onStalled: () => onStalled("feedback") }),
+      wake: natsSource(
+        jetStream, { stream: streamNames.schedules, consumer: consumerNames.wake, lookahead },
+        { epoch, onDelivered: (delivered) => clock.onWake(delivered), onStalled: () => onStalled("wake") },
+      ),
     },
     outcomes: natsOutcomeOutlet(jetStream),
     rejected: natsRejectedStore(jetStream, options.onRejectedLost ?? ignore),

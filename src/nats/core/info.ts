@@ -31,7 +31,7 @@ export function streamStateFrom(attempt: string, reply: Json): Told<StreamState>
 
 /** Reads a consumer's INFO, or the answer to its creation or update. */
 export function consumerStateFrom(attempt: string, reply: Json): Told<ConsumerState> {
-  const { config, created, name } = reply;
+  const { config, created, name, delivered } = reply;
   if (!isJson(config) || typeof created !== "string" || typeof name !== "string") return { kind: "failed", failure: malformedFailure(attempt) };
   const pauseRemainingNs = count(reply["pause_remaining"]);
   return {
@@ -44,6 +44,7 @@ export function consumerStateFrom(attempt: string, reply: Json): Told<ConsumerSt
       ackPending: count(reply["num_ack_pending"]),
       redelivered: count(reply["num_redelivered"]),
       waitingPulls: count(reply["num_waiting"]),
+      ...(isJson(delivered) ? { deliveredCount: count(delivered["consumer_seq"]) } : {}),
       paused: reply["paused"] === true,
       ...(isClustered(reply["cluster"]) ? { replicaCount: 1 + list(reply["cluster"]["replicas"]).length } : {}),
       ...(pauseRemainingNs === 0 ? {} : { pauseRemainingMs: Math.ceil(pauseRemainingNs / 1_000_000) as DurationMs }),

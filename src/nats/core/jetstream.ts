@@ -98,6 +98,8 @@ export type ConsumerState = {
   readonly pending: number;
   readonly ackPending: number;
   readonly redelivered: number;
+  /** Deliveries so far, second ones included; absent when the server does not say. */
+  readonly deliveredCount?: number;
   readonly waitingPulls: number;
   /** Servers that keep it; absent on a single server. */
   readonly replicaCount?: number;
@@ -146,14 +148,18 @@ export interface JetStream {
   readLast(options: { readonly stream: string; readonly subjects: readonly string[]; readonly from: "replica" | "leader" }): Promise<readonly LastMessage[]>;
   /** Removes what lies on a subject; literal or wildcard. Idempotent. */
   purge(options: { readonly stream: string; readonly subject: string }): Promise<Told<{ readonly purged: number }>>;
-  /** `lookahead` bounds what is pulled and not yet taken; at most that many are buffered here. */
-  openSource(options: { readonly stream: string; readonly consumer: string; readonly lookahead: number }): PullSource;
+  /**
+   * `lookahead` bounds what is pulled and not yet taken; at most that many are buffered here. `onStalled` hears each time
+   * that the consumer held messages and delivered none although it was asked: it has been asked anew.
+   */
+  openSource(options: { readonly stream: string; readonly consumer: string; readonly lookahead: number; readonly onStalled?: () => void }): PullSource;
   /**
    * Messages under `filter` in stream order, each once, up to the sequence that is last when it begins. Acknowledges
    * nothing. Goes on by itself after a lost connection; throws a Failure when the broker stays silent, because a walk
-   * that ended early must not look like a complete one. Ends without a word only when `signal` aborts.
+   * that ended early must not look like a complete one. Ends without a word only when `signal` aborts. With
+   * `headersOnly` bodies come empty.
    */
-  scan(options: { readonly stream: string; readonly filter: string; readonly batchSize: number; readonly signal: AbortSignal }): AsyncIterable<readonly StoredMessage[]>;
+  scan(options: { readonly stream: string; readonly filter: string; readonly batchSize: number; readonly headersOnly?: boolean; readonly signal: AbortSignal }): AsyncIterable<readonly StoredMessage[]>;
   /** A core message; best effort. */
   send(message: { readonly subject: string; readonly headers?: readonly (readonly [string, string])[]; readonly body: Uint8Array }): void;
   /**

@@ -44,7 +44,7 @@ export class NatsJetStream implements JetStream {
     return { kind: "failed", failure: new Failure("transient", "BROKER_REFUSED", attempt) };
   }
 
-  openSource(options: { readonly stream: string; readonly consumer: string; readonly lookahead: number }): PullSource {
+  openSource(options: { readonly stream: string; readonly consumer: string; readonly lookahead: number; readonly onStalled?: () => void }): PullSource {
     return new NatsPullSource(this.#link, options);
   }
 

@@ -3,7 +3,7 @@
  *
  * 1. Buffered and requested messages together never exceed the look-ahead, and their bytes have a bound of their own.
  * 2. It goes on by itself: after a reconnect, a server restart, a leader change, and when a missing consumer appears.
- *    A request whose heartbeats stop is given up and made anew.
+ *    A request whose heartbeats stop, or that brings nothing although messages wait, is given up and made anew.
  * 3. When a session ends, or the consumer turns out to be another one, everything buffered is dropped: the broker
  *    delivers it again.
  * 4. Nothing is asked for before the first `take`.
@@ -18,8 +18,9 @@ import { backoffMs } from "../../concurrency/backoff.ts";
 import { inBackground } from "./background.ts";
 import { Custody } from "./custody.ts";
 import { NatsDelivered } from "./delivered.ts";
-import type { Delivered, PullSource } from "./jetstream.ts";
+import type { ConsumerState, Delivered, PullSource } from "./jetstream.ts";
 import type { Link } from "./link.ts";
+import { PullStall } from "./pull-stall.ts";
 import { PullWindow } from "./pull-window.ts";
 import { deliveryInfo } from "./received.ts";
 import type { ReceivedMessage } from "./received.ts";
@@ -28,7 +29,7 @@ import { consumerState } from "./stream-state.ts";
 import { Takers } from "./takers.ts";
 
 /** Which consumer to pull from, and how far ahead. */
-export type PullTarget = { readonly stream: string; readonly consumer: string; readonly lookahead: number };
+export type PullTarget = { readonly stream: string; readonly consumer: string; readonly lookahead: number; readonly onStalled?: () => void };
 
 /** A source over one consumer; several may share it, here or elsewhere. */
 export class NatsPullSource implements PullSource {
@@ -37,6 +38,7 @@ export class NatsPullSource implements PullSource {
   readonly #takers: Takers;
   readonly #closing = new AbortController();
   readonly #window = new PullWindow();
+  readonly #stall = new PullStall();
   #buffer: NatsDelivered[] = [];
   #bufferBytes = 0;
   #forgetSessions: (() => void) | undefined;
@@ -174,11 +176,22 @@ export class NatsPullSource implements PullSource {
     if (session.ended.aborted) return false;
     // Without replicas, the only server that keeps it may have come back from a crash without its last messages.
     if (told.kind === "told" && told.value.replicaCount === 1 && when === "after trouble") this.#takeCustody(undefined);
-    if (told.kind === "told") return this.#meet(told.value.createdAt);
+    if (told.kind === "told") {
+      this.#judge(session, told.value);
+      return this.#meet(told.value.createdAt);
+    }
     const { code, kind } = told.failure;
     if (code === "STREAM_MISSING" || code === "CONSUMER_MISSING") this.#takeCustody(undefined);
     else if (kind === "denied") return this.#meet(undefined);
     return false;
+  }
+
+  /** Only the request is made anew: the consumer holds what was delivered to others, and is not ours to change. */
+  #judge(session: Session, state: ConsumerState): void {
+    const isAsking = this.#window.isOpen && !this.#isPaused && !this.#isRecovering;
+    if (!this.#stall.isStalled(state, { isAsking, nowMs: this.#link.clock.monotonicMs() })) return;
+    this.#renewInbox(session);
+    this.#target.onStalled?.();
   }
 
   #meet(life: string | undefined): boolean {
