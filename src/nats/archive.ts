@@ -1,4 +1,5 @@
-/** Ended timers. A record is archived once, with the bytes that STATE held (I6). */
+/** Ended timers. A record is archived once, with the bytes that STATE held (I6), and goes only when it is collected. */
+import { archiveMarkerTtlMs } from "../base/limits.ts";
 import { terminalMessageId } from "../protocol/ids.ts";
 import { streamNames, terminalSubject } from "../protocol/names.ts";
 import type { StoredMessage } from "../protocol/message.ts";
@@ -7,7 +8,7 @@ import type { TerminalRecord } from "../timer/record.ts";
 import type { Archive, ReadOutcome, WriteOutcome } from "../worker/ports.ts";
 import type { JetStream, PublishOutcome } from "./core/jetstream.ts";
 import { readOutcome, writeOutcome } from "./outcomes.ts";
-import { recordIn } from "./records.ts";
+import { markerHeader, recordIn } from "./records.ts";
 import type { StageWriter } from "./stage-writer.ts";
 
 /** The archive over the stream of ended timers. */
@@ -20,9 +21,17 @@ export function natsArchive(jetStream: JetStream, writer: StageWriter): Archive 
       const outcomes = await writer.write(streamNames.terminals, messages);
       return outcomes.map(createOutcome);
     },
-    async read(keys) {
-      const last = await jetStream.readLast({ stream: streamNames.terminals, subjects: keys.map(terminalSubject), from: "leader" });
+    async read(keys, from = "leader") {
+      const last = await jetStream.readLast({ stream: streamNames.terminals, subjects: keys.map(terminalSubject), from });
       return last.map((one) => readOutcome(one, terminalIn));
+    },
+    // A message and no purge request: workers have no right to purge the archive, and a purge has no expectation.
+    async remove(items) {
+      const messages = items.map(({ key, expected }) => ({
+        subject: terminalSubject(key), headers: [[markerHeader, "PURGE"]] as const, body: noBody, expectedLastSubjectSequence: expected, rollup: true, ttlMs: archiveMarkerTtlMs,
+      }));
+      const outcomes = await writer.write(streamNames.terminals, messages);
+      return outcomes.map((outcome, index) => writeOutcome(outcome, items[index]?.expected));
     },
   };
 }
@@ -32,7 +41,10 @@ function createOutcome(outcome: PublishOutcome): WriteOutcome {
   return outcome.kind === "stored" && outcome.duplicate ? { kind: "exists" } : writeOutcome(outcome);
 }
 
-function terminalIn(message: StoredMessage): ReadOutcome<TerminalRecord> {
+const noBody = new Uint8Array(0);
+
+/** The terminal record in a message, or its marker. */
+export function terminalIn(message: StoredMessage): ReadOutcome<TerminalRecord> {
   const read = recordIn(message);
   if (read.kind !== "found") return read;
   const { value: record, revision } = read;

@@ -25,7 +25,7 @@ export function toldOutcome(told: Told<unknown>): WriteOutcome {
 }
 
 /** What lies on a subject, read by `decode`. */
-export function readOutcome<T>(last: LastMessage, decode: (message: StoredMessage) => ReadOutcome<T>): ReadOutcome<T> {
+export function readOutcome<Read>(last: LastMessage, decode: (message: StoredMessage) => Read): Read | Extract<ReadOutcome<never>, { readonly kind: "absent" | "failed" }> {
   switch (last.kind) {
     case "found":
       return decode(last.message);

@@ -61,6 +61,9 @@ export const subjectFilters = {
   wakes: "durable_timer.wake.v1.>",
 } as const;
 
+/** The archive without the contexts of rejected commands, whose subjects are one token longer. */
+export const terminalRecordFilter = "durable_timer.terminal.v1.*.*";
+
 /** State keys of timers, as a subject filter. */
 export const stateRecordFilter = `$KV.${bucketName}.t.>`;
 
@@ -72,13 +75,15 @@ export const headerNames = {
   fence: "Durable-Timer-Fence",
   /** On schedules and wakes: the due time, as epoch milliseconds. */
   dueAt: "Durable-Timer-Due-At",
+  /** On what takes a collected timer's snapshot's place. */
+  tombstone: "Durable-Timer-Tombstone",
 } as const;
 
 /** Reply subjects lie below this prefix unless the resource says otherwise. */
 export const replyPrefixDefault = "_INBOX.durable_timer";
 
 /** Keys beside the timers' own in the state bucket. */
-export const leaseKeys = { owner: "l.owner", sweep: "l.sweep", sweepSummary: "l.sweep-summary" } as const;
+export const leaseKeys = { owner: "l.owner", sweep: "l.sweep", sweepSummary: "l.sweep-summary", collection: "l.collection", collectionSummary: "l.collection-summary" } as const;
 
 /** Where a snapshot lies. */
 export const snapshotSubject = (key: TimerKey): string => `durable_timer.snapshot.v1.${key.flow}.${key.ref}`;

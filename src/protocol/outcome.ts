@@ -36,7 +36,7 @@ export function outcomeOf(key: TimerKey, answer: Answer): Outcome {
     generation: record.generation,
     fence: record.fence,
     dueAt: isoFromEpochMs(record.dueAtMs),
-    state: record.phase === "terminal" ? record.outcome : record.phase,
+    state: record.phase === "terminal" || record.phase === "collected" ? record.outcome : record.phase,
   };
   return { v: 1, outcome: answer.outcome, ...(code === undefined ? {} : { code }), ref: key.ref, ...known };
 }

@@ -3,17 +3,20 @@ import { later, type EpochMs } from "../base/units.ts";
 import type { Decision, TimerView } from "./decision.ts";
 import type { StartInput } from "./input.ts";
 import type { TimerRecord, WaitingRecord } from "./record.ts";
+import type { Tombstone } from "./tombstone.ts";
 import { followingWrites, isAtLeast } from "./writes.ts";
 
 /**
  * A start creates its timer once. A snapshot that is already there decides nothing by itself: it may be a start that a
- * crash cut in half, which must be finished, or a timer that has ended, whose start waited long in COMMANDS.
+ * crash cut in half, which must be finished, or a timer that has ended, whose start waited long in COMMANDS. A tombstone in
+ * its place decides: that timer has ended (I7).
  */
 export function decideStart(view: TimerView, start: StartInput): Decision {
   if (view.basis === "assumed") return create(start, ["snapshot"]);
   if (!isAtLeast(view.basis, "leader")) return { kind: "unsure", needs: "leader" };
   const known = view.record ?? view.archived;
   if (known !== undefined) return meetExisting(view, known, start);
+  if (view.tombstone !== undefined) return meetTombstone(view.tombstone, start);
   if (view.snapshot === undefined) return create(start, ["snapshot"]);
   if (view.snapshot !== start.snapshotHash) return { kind: "reject", answer: { outcome: "rejected", code: "start_conflict" } };
   return create(start, []);
@@ -40,6 +43,13 @@ function create(start: StartInput, before: readonly "snapshot"[]): Decision {
     fence: 1,
   };
   return { kind: "advance", next, writes: [...before, "state", ...followingWrites(next)], answer: { outcome: "accepted", record: next } };
+}
+
+function meetTombstone(tombstone: Tombstone, start: StartInput): Decision {
+  if (tombstone.snapshotHash !== start.snapshotHash) {
+    return { kind: "reject", answer: { outcome: "rejected", code: "start_conflict", record: tombstone } };
+  }
+  return { kind: "recall", tombstone, answer: { outcome: "duplicate", record: tombstone } };
 }
 
 function meetExisting(view: TimerView, known: TimerRecord, start: StartInput): Decision {

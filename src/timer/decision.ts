@@ -1,6 +1,7 @@
 /** What is known of a timer when an input arrives, and what may be decided about it: the two ends of `decide`. */
 import type { EpochMs } from "../base/units.ts";
 import type { ContentHash, TerminalRecord, TimerRecord } from "./record.ts";
+import type { Tombstone } from "./tombstone.ts";
 
 /**
  * How a view came to be, weakest first: nothing was read and absence is assumed; any replica; the leader; the leader
@@ -16,6 +17,8 @@ export type TimerView = {
   readonly archived?: TerminalRecord;
   /** Hash of the stored snapshot; read only for starts, when neither a record nor an archived one was found. */
   readonly snapshot?: ContentHash;
+  /** What stands in the snapshot's place once the timer was collected. */
+  readonly tombstone?: Tombstone;
 };
 
 /** A durable write, in the order of the list: later ones only once earlier ones are stored. */
@@ -32,14 +35,17 @@ export type RejectionCode =
 
 /** What is told to the sender, and to the metrics. */
 export type Answer =
-  | { readonly outcome: "accepted" | "duplicate"; readonly record: TimerRecord }
-  | { readonly outcome: "rejected"; readonly code: RejectionCode; readonly record?: TimerRecord };
+  | { readonly outcome: "accepted"; readonly record: TimerRecord }
+  | { readonly outcome: "duplicate"; readonly record: TimerRecord | Tombstone }
+  | { readonly outcome: "rejected"; readonly code: RejectionCode; readonly record?: TimerRecord | Tombstone };
 
 export type Decision =
   /** The record becomes `next`; `writes` contains "state". */
   | { readonly kind: "advance"; readonly next: TimerRecord; readonly writes: readonly Write[]; readonly answer: Answer }
   /** The record stays; `writes` completes what an earlier transition may have left half done. All are idempotent. */
   | { readonly kind: "complete"; readonly record: TimerRecord; readonly writes: readonly Write[]; readonly answer: Answer }
+  /** Nothing is left of the timer but its tombstone, and nothing to do. */
+  | { readonly kind: "recall"; readonly tombstone: Tombstone; readonly answer: Answer }
   /** Nothing to do and nobody to tell. */
   | { readonly kind: "ignore"; readonly reason: "older" | "absent" | "newer" | "ended" }
   | { readonly kind: "reject"; readonly answer: Extract<Answer, { outcome: "rejected" }> }

@@ -8,7 +8,7 @@ import { present, unreachable } from "../base/assert.ts";
 import { workerBatchBytesMax } from "../base/limits.ts";
 import { payloadHash } from "../timer/hashes.ts";
 import type { ElapsedRecord } from "../timer/record.ts";
-import type { ReadFrom, ReadOutcome, Snapshot } from "./ports.ts";
+import type { ReadFrom, SnapshotReading } from "./ports.ts";
 import { note, type Progress, type WriteContext } from "./write-job.ts";
 
 /** Publishes the resume of each job's elapsed record. */
@@ -59,7 +59,7 @@ async function readBodies(context: WriteContext, { portion, from, bodies }: Body
   });
 }
 
-function lost(read: ReadOutcome<Snapshot>): NonNullable<Progress["result"]> {
+function lost(read: SnapshotReading): NonNullable<Progress["result"]> {
   switch (read.kind) {
     case "failed":
       return { kind: "again", at: "resume" };
@@ -67,6 +67,8 @@ function lost(read: ReadOutcome<Snapshot>): NonNullable<Progress["result"]> {
       return { kind: "corrupt", at: "resume", problem: "the snapshot's body does not match its hash" };
     case "unreadable":
       return { kind: "corrupt", at: "resume", problem: read.problem };
+    case "collected":
+      return { kind: "corrupt", at: "resume", problem: "the snapshot was collected, which only happens to timers that have ended" };
     case "absent":
     case "marker":
       return { kind: "corrupt", at: "resume", problem: "the snapshot is missing" };

@@ -13,10 +13,23 @@ export type WorkerSettings = {
   /** What becomes of resumes that nobody answers; a day, and only counted, when absent. */
   readonly feedback?: FeedbackPolicy;
   readonly sweep: { readonly intervalMs: DurationMs; readonly graceMs: DurationMs };
+  /** When ended timers are collected; never when absent. */
+  readonly retention?: RetentionSettings;
   /** Wakes and commands that one worker may hold unacknowledged, per loop. */
   readonly lookahead: number;
   /** Time for in-flight work after a signal to stop. */
   readonly shutdownGraceMs: DurationMs;
+};
+
+export type RetentionSettings = {
+  /** An archived timer is collected when it was archived that long ago. */
+  readonly archiveAgeMs: DurationMs;
+  /** Its tombstone stays that long. */
+  readonly dedupeMs: DurationMs;
+  /** In the place of those in limits.ts, for whoever cannot wait so long. */
+  readonly orphanAgeMs?: DurationMs;
+  readonly intervalMs?: DurationMs;
+  readonly snapshotWalkIntervalMs?: DurationMs;
 };
 
 /** Without a policy unanswered resumes are only counted. */

@@ -14,8 +14,10 @@ import type { Answer, Basis, Decision } from "../timer/decision.ts";
 import type { TimerKey } from "../timer/identity.ts";
 import type { TimerInput } from "../timer/input.ts";
 import type { TimerRecord } from "../timer/record.ts";
+import type { Tombstone } from "../timer/tombstone.ts";
 import { isAtLeast } from "../timer/writes.ts";
 import type { Snapshot, WorkerPorts } from "./ports.ts";
+import { setAside, type AsideWake } from "./set-aside.ts";
 import { executeWrites } from "./stages.ts";
 import type { WriteJob, WriteResult } from "./write-job.ts";
 import { readViews, type ViewOutcome } from "./views.ts";
@@ -28,11 +30,13 @@ export type Work = {
   readonly basis: Basis;
   /** A start's own; needed to write its snapshot. */
   readonly snapshot?: Snapshot;
+  /** A wake's own; needed to set it aside. */
+  readonly dueAtMs?: EpochMs;
 };
 
 export type StepResult =
   /** Everything that the decision asked for is durable. */
-  | { readonly kind: "done"; readonly answer: Answer; readonly record: TimerRecord; readonly changed: boolean }
+  | { readonly kind: "done"; readonly answer: Answer; readonly record: TimerRecord | Tombstone; readonly changed: boolean }
   | { readonly kind: "ignored"; readonly reason: string }
   | { readonly kind: "rejected"; readonly answer: Extract<Answer, { outcome: "rejected" }> }
   | { readonly kind: "hold"; readonly dueAtMs: EpochMs }
@@ -40,8 +44,8 @@ export type StepResult =
   | { readonly kind: "recheck" }
   /** Not now: hand the message back. Nothing of it is lost, whatever was already written. */
   | { readonly kind: "hand_back"; readonly why: string; readonly failure?: unknown }
-  /** What is stored for this timer contradicts itself; it is set aside and reported. */
-  | { readonly kind: "corrupt"; readonly problem: string };
+  /** What is stored for this timer contradicts itself; it is reported. `isAside` says that its wake waits elsewhere now. */
+  | { readonly kind: "corrupt"; readonly problem: string; readonly isAside: boolean };
 
 /** What a step needs besides its works. */
 export type StepContext = {
@@ -64,7 +68,23 @@ export async function step(context: StepContext, works: readonly Work[]): Promis
     const decided = await look(context, open);
     await write(context, decided, decidedAtMs);
   }
+  await setAsideCorrupt(context, items);
   return items.map((item) => item.result ?? { kind: "hand_back", why: "rounds_exhausted" });
+}
+
+/** A command of a corrupt timer is handed back: its place is its stream. */
+async function setAsideCorrupt({ ports }: StepContext, items: readonly Item[]): Promise<void> {
+  const nowMs = ports.clock.lowerBoundMs();
+  const corrupt: { readonly item: Item; readonly wake: AsideWake; readonly problem: string }[] = [];
+  for (const item of items) {
+    const { key, input, dueAtMs } = item.work;
+    if (item.result?.kind !== "corrupt" || input.kind !== "wake" || dueAtMs === undefined) continue;
+    corrupt.push({ item, wake: { key, generation: input.generation, fence: input.fence, dueAtMs }, problem: item.result.problem });
+  }
+  // Without the broker's time nobody knows what later is.
+  if (corrupt.length === 0 || nowMs === undefined) return;
+  const stored = await setAside(ports.schedules, corrupt.map(({ wake }) => wake), nowMs);
+  corrupt.forEach(({ item, problem }, index) => { item.result = { kind: "corrupt", problem, isAside: present(stored[index], "one answer per wake") }; });
 }
 
 /** Looks at each item's timer and decides; returns those that have something to write. */
@@ -89,7 +109,7 @@ function decideItem(item: Item, outcome: ViewOutcome, brokerNowMs: EpochMs): Dec
       item.result = { kind: "hand_back", why: "read", failure: outcome.failure };
       return undefined;
     case "corrupt":
-      item.result = { kind: "corrupt", problem: outcome.problem };
+      item.result = { kind: "corrupt", problem: outcome.problem, isAside: false };
       return undefined;
     case "marker":
       item.result = { kind: "hand_back", why: "marker" };
@@ -106,6 +126,9 @@ function take(item: Item, outcome: Extract<ViewOutcome, { kind: "view" }>, decis
     case "advance":
     case "complete":
       return { item, decision, ...(outcome.revision === undefined ? {} : { revision: outcome.revision }) };
+    case "recall":
+      item.result = { kind: "done", answer: decision.answer, record: decision.tombstone, changed: false };
+      return undefined;
     case "ignore":
       item.result = { kind: "ignored", reason: decision.reason };
       return undefined;
@@ -160,7 +183,7 @@ function conclude({ item, decision }: Decided, result: WriteResult): void {
       item.result = { kind: "hand_back", why: result.at, failure: result.failure };
       return;
     case "corrupt":
-      item.result = { kind: "corrupt", problem: result.problem };
+      item.result = { kind: "corrupt", problem: result.problem, isAside: false };
       return;
     default:
       return unreachable(result);

@@ -12,8 +12,8 @@ import type { MonotonicMs } from "../base/units.ts";
 import { leaseKeys } from "../protocol/names.ts";
 import type { NotesStore, ReadOutcome } from "./ports.ts";
 
-/** What the lease is made of. */
-export type LeaseOptions = { readonly notes: NotesStore; readonly clock: Clock; readonly workerId: string };
+/** What the lease is made of. `name` is its note, the sweep's unless said otherwise: collection has one of its own. */
+export type LeaseOptions = { readonly notes: NotesStore; readonly clock: Clock; readonly workerId: string; readonly name?: string };
 
 /** What came of trying to take the lease. */
 export type LeaseAttempt = "taken" | "held" | "failed";
@@ -21,6 +21,7 @@ export type LeaseAttempt = "taken" | "held" | "failed";
 /** One worker at a time sweeps; this is how they agree. */
 export class SweepLease {
   readonly #options: LeaseOptions;
+  readonly #name: string;
   #writeCount = 0;
   /** The revision of our note while we hold it. */
   #heldRevision: number | undefined;
@@ -30,11 +31,12 @@ export class SweepLease {
 
   constructor(options: LeaseOptions) {
     this.#options = options;
+    this.#name = options.name ?? leaseKeys.sweep;
   }
 
   /** Takes the lease if it is free, or if its holder is gone. */
   async take(): Promise<LeaseAttempt> {
-    const read = await this.#options.notes.read(leaseKeys.sweep);
+    const read = await this.#options.notes.read(this.#name);
     const expected = this.#expectedOf(read);
     if (expected === undefined) return read.kind === "failed" ? "failed" : "held";
     return await this.#write("held", expected);
@@ -84,7 +86,7 @@ export class SweepLease {
     const { notes, clock, workerId } = this.#options;
     this.#writeCount += 1;
     const text = JSON.stringify({ v: 1, holder: workerId, state, writeCount: this.#writeCount });
-    const outcome = await notes.write({ name: leaseKeys.sweep, text, expected });
+    const outcome = await notes.write({ name: this.#name, text, expected });
     if (outcome.kind === "refused") return "failed";
     const revision = outcome.kind === "stored" ? outcome.revision : await this.#revisionOf(text);
     if (revision === undefined) return outcome.kind === "unknown" ? "failed" : "held";
@@ -95,7 +97,7 @@ export class SweepLease {
 
   /** The revision of our own write, when it is there although its reply did not come. */
   async #revisionOf(text: string): Promise<number | undefined> {
-    const read = await this.#options.notes.read(leaseKeys.sweep);
+    const read = await this.#options.notes.read(this.#name);
     return read.kind === "found" && read.value === text ? read.revision : undefined;
   }
 }

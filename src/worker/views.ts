@@ -12,12 +12,12 @@ import { readContext, startContextSchema } from "../protocol/context.ts";
 import type { Basis, TimerView } from "../timer/decision.ts";
 import type { TimerKey } from "../timer/identity.ts";
 import type { ContentHash, TerminalRecord, TimerRecord } from "../timer/record.ts";
-import type { ReadOutcome, Snapshot, WorkerPorts } from "./ports.ts";
+import type { ReadOutcome, Snapshot, SnapshotReading, WorkerPorts } from "./ports.ts";
 
 export type ViewOutcome =
   | { readonly kind: "view"; readonly view: TimerView; readonly revision?: number }
   | { readonly kind: "failed"; readonly failure: Failure }
-  /** A removed record's marker stands where a new one would go: wait for it to expire. */
+  /** Something that expires stands where a new record or snapshot would go: wait for that. */
   | { readonly kind: "marker" }
   | { readonly kind: "corrupt"; readonly problem: string };
 
@@ -97,7 +97,7 @@ async function readSnapshots(ports: ReadPorts, keys: readonly TimerKey[], option
   return views;
 }
 
-function fromSnapshot(snapshot: ReadOutcome<Snapshot>, { basis, sha256 }: ViewOptions): ViewOutcome {
+function fromSnapshot(snapshot: SnapshotReading, { basis, sha256 }: ViewOptions): ViewOutcome {
   switch (snapshot.kind) {
     case "failed":
       return { kind: "failed", failure: snapshot.failure };
@@ -107,16 +107,22 @@ function fromSnapshot(snapshot: ReadOutcome<Snapshot>, { basis, sha256 }: ViewOp
     }
     case "unreadable":
       return { kind: "corrupt", problem: `snapshot: ${snapshot.problem}` };
+    case "collected": {
+      const { tombstone } = snapshot.grave;
+      // There never was a timer of it: its start is taken once the grave has gone.
+      return tombstone === undefined ? { kind: "marker" } : { kind: "view", view: { basis, tombstone } };
+    }
     case "absent":
-    case "marker":
       return { kind: "view", view: { basis } };
+    case "marker":
+      return { kind: "marker" };
     default:
       return unreachable(snapshot);
   }
 }
 
-/** A snapshot keeps its start's context; its hash is computed from that, never stored beside it. */
-function hashOfSnapshot(snapshot: Snapshot, sha256: Sha256): ContentHash | undefined {
+/** A snapshot keeps its start's context; its hash is computed from that, never stored beside it. Undefined when it cannot be read. */
+export function hashOfSnapshot(snapshot: Snapshot, sha256: Sha256): ContentHash | undefined {
   const read = readContext(snapshot.contextHeader, startContextSchema);
   if (!read.ok) return undefined;
   return startInput(read.context, { receivedAtNs: 0n, payloadBytes: snapshot.body.length }, sha256).snapshotHash;

@@ -5,12 +5,14 @@ import type { WriteOutcome } from "../../src/worker/ports.ts";
 
 export type WriteOperation =
   | "snapshots.create"
+  | "snapshots.bury"
   | "state.write"
   | "state.remove"
   | "schedules.arm"
   | "schedules.disarm"
   | "resumes.publish"
   | "archive.create"
+  | "archive.remove"
   | "notes.write";
 
 export type ReadOperation = "snapshots.read" | "state.read" | "schedules.look" | "archive.read" | "notes.read";

@@ -241,7 +241,7 @@ export class FakeBroker {
     return items.map((item) => this.faults.write(operation, () => store(item)));
   }
 
-  async #readEach<T>(operation: ReadOperation, keys: readonly TimerKey[], read: (key: TimerKey) => ReadOutcome<T>): Promise<readonly ReadOutcome<T>[]> {
+  async #readEach<Read>(operation: ReadOperation, keys: readonly TimerKey[], read: (key: TimerKey) => Read): Promise<readonly (Read | Extract<ReadOutcome<never>, { kind: "failed" }>)[]> {
     assertDistinct(keys);
     await Promise.resolve();
     const failure = this.faults.readFailure(operation);

@@ -34,7 +34,7 @@ export class ModelJetStream implements JetStream {
     const failure = messages.map((message) => sizeFailure(message, this.#broker.identity().payloadBytesMax)).find((found) => found !== undefined);
     if (failure !== undefined) return { kind: "refused", failure };
     const reply = await this.#connection.request({
-      operation: { kind: "batch", stream: this.#streamNameOf(first.subject), subject: first.subject }, attempt,
+      operation: { kind: "batch", stream: this.#streamNameOf(first.subject), subject: first.subject, count: messages.length }, attempt,
       act: () => this.#broker.streamOf(first.subject)?.publishAtomically(messages) ?? "unserved",
     });
     return outcomeOf(attempt, reply);
@@ -45,7 +45,7 @@ export class ModelJetStream implements JetStream {
     assert(from === "leader" || !subjects.some(hasWildcard), "wildcards are for the leader");
     const attempt = `read ${String(subjects.length)} subjects of ${stream} from the ${from}`;
     const reply = await this.#connection.request({
-      operation: { kind: "read", stream, subject: subjects[0] ?? "" }, attempt,
+      operation: { kind: "read", stream, subject: subjects[0] ?? "", count: from === "leader" ? 1 : subjects.length }, attempt,
       act: () => {
         const found = this.#broker.streams.get(stream);
         if (found === undefined) return "missing";
@@ -71,7 +71,7 @@ export class ModelJetStream implements JetStream {
     return new ModelSource(this.#connection, options);
   }
 
-  async *scan(options: { readonly stream: string; readonly filter: string; readonly batchSize: number; readonly signal: AbortSignal }): AsyncIterable<readonly StoredMessage[]> {
+  async *scan(options: { readonly stream: string; readonly filter: string; readonly batchSize: number; readonly headersOnly?: boolean; readonly signal: AbortSignal }): AsyncIterable<readonly StoredMessage[]> {
     let next = 1;
     let last: number | undefined;
     for (let failureCount = 0; !options.signal.aborted;) {
@@ -156,13 +156,14 @@ export class ModelJetStream implements JetStream {
     return outcomeOf(attempt, reply);
   }
 
-  #readPart(options: { readonly stream: string; readonly filter: string; readonly batchSize: number }, from: number, until: number | undefined): Promise<Told<{ readonly messages: readonly Kept[]; readonly last: number; readonly isLast: boolean }>> {
+  #readPart(options: { readonly stream: string; readonly filter: string; readonly batchSize: number; readonly headersOnly?: boolean }, from: number, until: number | undefined): Promise<Told<{ readonly messages: readonly Kept[]; readonly last: number; readonly isLast: boolean }>> {
     return this.ask({
       kind: "info", stream: options.stream, subject: options.filter, attempt: `walk over ${options.filter} of ${options.stream}`,
       act: ({ store }) => {
         const last = until ?? store.lastSequence;
         const left = store.under(options.filter).filter(({ sequence }) => sequence >= from && sequence <= last);
-        return { messages: left.slice(0, options.batchSize), last, isLast: left.length <= options.batchSize };
+        const part = left.slice(0, options.batchSize);
+        return { messages: options.headersOnly === true ? part.map((kept) => ({ ...kept, body: new Uint8Array(0) })) : part, last, isLast: left.length <= options.batchSize };
       },
     });
   }

@@ -1,6 +1,6 @@
 import { describe } from "vitest";
-import { advance, complete, leader, reject, replica, run, unsure } from "./decision-rows.ts";
-import { at, elapsed, hash, start, terminal, waiting } from "./records.ts";
+import { advance, complete, leader, recall, reject, replica, run, unsure } from "./decision-rows.ts";
+import { at, elapsed, hash, start, terminal, tombstone, waiting } from "./records.ts";
 
 describe("a start", () => {
   run([
@@ -55,6 +55,18 @@ describe("a start", () => {
     {
       name: "with another meaning is refused after the timer ended", view: leader({ archived: terminal() }), input: start({ snapshotHash: hash("f") }),
       want: reject("start_conflict", terminal()), because: "the ref is spent",
+    },
+    {
+      name: "of a collected timer is a duplicate and revives nothing", view: leader({ tombstone: tombstone() }), input: start(),
+      want: recall(tombstone()), because: "its tombstone answers in the place of its archive (I7)",
+    },
+    {
+      name: "with another meaning is refused after the timer was collected", view: leader({ tombstone: tombstone() }), input: start({ snapshotHash: hash("f") }),
+      want: reject("start_conflict", tombstone()), because: "the ref is spent until the tombstone has expired",
+    },
+    {
+      name: "of an archived timer whose tombstone stands already is answered from the archive", view: leader({ archived: terminal(), tombstone: tombstone() }), input: start(),
+      want: complete(terminal(), []), because: "a collection that is under way changes no answer",
     },
   ]);
 });

@@ -5,6 +5,7 @@ import type { DurationMs, EpochMs } from "../../src/base/units.ts";
 import type { Lineage } from "../../src/timer/identity.ts";
 import type { FeedbackInput, StartInput, WakeInput } from "../../src/timer/input.ts";
 import type { ContentHash, ElapsedRecord, Receipt, TerminalRecord, WaitingRecord } from "../../src/timer/record.ts";
+import type { Tombstone } from "../../src/timer/tombstone.ts";
 
 export const sha256: Sha256 = (bytes) => createHash("sha256").update(bytes).digest();
 
@@ -29,6 +30,10 @@ export const elapsed = (over: Partial<ElapsedRecord> = {}): ElapsedRecord => ({
 export const terminal = (over: Partial<TerminalRecord> = {}): TerminalRecord => ({
   ...base, phase: "terminal", outcome: "completed", fence: 3, endedAtMs: at(2_000), elapsedAtMs: at(1_000),
   receipt: receipt({ verb: "complete" }), ...over,
+});
+
+export const tombstone = (over: Partial<Tombstone> = {}): Tombstone => ({
+  phase: "collected", snapshotHash: hash("a"), outcome: "completed", generation: 0, fence: 3, dueAtMs: at(1_000), endedAtMs: at(2_000), ...over,
 });
 
 export const start = (over: Partial<StartInput> = {}): StartInput => ({

@@ -36,10 +36,10 @@ function wrap(ports: WorkerPorts): WorkerPorts {
   return {
     ...ports,
     state: { read: (keys, from) => state.read(keys, from), write: crashing((items) => state.write(items)), remove: crashing((items) => state.remove(items)) },
-    snapshots: { read: (keys, from) => snapshots.read(keys, from), create: crashing((items) => snapshots.create(items)) },
+    snapshots: { read: (keys, from) => snapshots.read(keys, from), create: crashing((items) => snapshots.create(items)), bury: crashing((items) => snapshots.bury(items)) },
     schedules: { look: (keys) => schedules.look(keys), arm: crashing((items) => schedules.arm(items)), disarm: crashing((keys) => schedules.disarm(keys)) },
     resumes: { publish: crashing((items) => resumes.publish(items)) },
-    archive: { read: (keys) => archive.read(keys), create: crashing((items) => archive.create(items)) },
+    archive: { read: (keys, from) => archive.read(keys, from), create: crashing((items) => archive.create(items)), remove: crashing((items) => archive.remove(items)) },
   };
 }
 

@@ -16,7 +16,13 @@ import type { ReceivedMessage } from "./received.ts";
 import type { Session } from "./session.ts";
 
 /** Where a part of a walk begins, and how large its parts are. */
-export type CursorOptions = { readonly stream: string; readonly filter: string; readonly fromSequence: number; readonly batchSize: number };
+export type CursorOptions = {
+  readonly stream: string;
+  readonly filter: string;
+  readonly fromSequence: number;
+  readonly batchSize: number;
+  readonly headersOnly?: boolean;
+};
 
 /** Makes the consumer of a walk. It goes by itself when nobody reads for a minute. */
 export async function openCursor(link: Link, options: CursorOptions): Promise<Told<Cursor>> {
@@ -31,6 +37,7 @@ export async function openCursor(link: Link, options: CursorOptions): Promise<To
     opt_start_seq: fromSequence,
     ack_policy: "none",
     filter_subject: filter,
+    headers_only: options.headersOnly === true,
     mem_storage: true,
     num_replicas: 1,
     inactive_threshold: inactiveNs,

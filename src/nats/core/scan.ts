@@ -17,7 +17,7 @@ import type { Cursor } from "./scan-cursor.ts";
 import { streamState } from "./stream-state.ts";
 
 /** What to walk over; the walk stops when `signal` aborts. */
-export type ScanOptions = { readonly stream: string; readonly filter: string; readonly batchSize: number; readonly signal: AbortSignal };
+export type ScanOptions = { readonly stream: string; readonly filter: string; readonly batchSize: number; readonly headersOnly?: boolean; readonly signal: AbortSignal };
 
 /** Walks over the messages under a filter; see the promises above. */
 export async function* scan(link: Link, options: ScanOptions): AsyncIterable<readonly StoredMessage[]> {
