@@ -40,7 +40,7 @@ function decodeWake(message: StoredMessage): Decoded {
     return { kind: "foreign", problem: "a wake without timer, fence or due time" };
   }
   const input = { kind: "wake", generation: Number(fence[1]), fence: Number(fence[2]) } as const;
-  return { kind: "work", work: { key, input, basis: "replica" }, dueAtMs: dueAtMs as EpochMs };
+  return { kind: "work", work: { key, input, basis: "replica", dueAtMs: dueAtMs as EpochMs }, dueAtMs: dueAtMs as EpochMs };
 }
 
 const instantPattern = /^[0-9]{1,16}$/;

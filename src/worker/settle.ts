@@ -29,7 +29,8 @@ export function settle(options: LoopOptions, item: InHand, result: Settled): voi
     case "corrupt":
       options.log.error({ loop: options.name, ref: item.key.ref, flow: item.key.flow, problem: result.problem }, "Set a corrupt timer aside");
       options.metrics.unreadableMet(1);
-      item.delivery.nak(corruptDelayMs);
+      if (result.isAside) item.delivery.ack();
+      else item.delivery.nak(corruptDelayMs);
       return;
     default:
       return unreachable(result);

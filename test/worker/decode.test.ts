@@ -13,7 +13,7 @@ const wake = (headers: Record<string, string>, subject = wakeSubject(timer.key))
 describe("a wake", () => {
   test("names its timer by subject and its place by headers", () => {
     expect(wake({ [headerNames.fence]: "1:3", [headerNames.dueAt]: "1800000000000" })).toEqual({
-      kind: "work", work: { key: timer.key, input: { kind: "wake", generation: 1, fence: 3 }, basis: "replica" }, dueAtMs: 1_800_000_000_000,
+      kind: "work", work: { key: timer.key, input: { kind: "wake", generation: 1, fence: 3 }, basis: "replica", dueAtMs: 1_800_000_000_000 }, dueAtMs: 1_800_000_000_000,
     });
   });
 
