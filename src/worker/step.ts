@@ -14,6 +14,7 @@ import type { Answer, Basis, Decision } from "../timer/decision.ts";
 import type { TimerKey } from "../timer/identity.ts";
 import type { TimerInput } from "../timer/input.ts";
 import type { TimerRecord } from "../timer/record.ts";
+import type { Tombstone } from "../timer/tombstone.ts";
 import { isAtLeast } from "../timer/writes.ts";
 import type { Snapshot, WorkerPorts } from "./ports.ts";
 import { setAside, type AsideWake } from "./set-aside.ts";
@@ -35,7 +36,7 @@ export type Work = {
 
 export type StepResult =
   /** Everything that the decision asked for is durable. */
-  | { readonly kind: "done"; readonly answer: Answer; readonly record: TimerRecord; readonly changed: boolean }
+  | { readonly kind: "done"; readonly answer: Answer; readonly record: TimerRecord | Tombstone; readonly changed: boolean }
   | { readonly kind: "ignored"; readonly reason: string }
   | { readonly kind: "rejected"; readonly answer: Extract<Answer, { outcome: "rejected" }> }
   | { readonly kind: "hold"; readonly dueAtMs: EpochMs }
@@ -125,6 +126,9 @@ function take(item: Item, outcome: Extract<ViewOutcome, { kind: "view" }>, decis
     case "advance":
     case "complete":
       return { item, decision, ...(outcome.revision === undefined ? {} : { revision: outcome.revision }) };
+    case "recall":
+      item.result = { kind: "done", answer: decision.answer, record: decision.tombstone, changed: false };
+      return undefined;
     case "ignore":
       item.result = { kind: "ignored", reason: decision.reason };
       return undefined;
