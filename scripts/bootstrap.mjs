@@ -37,6 +37,7 @@ const VERBS = {
   "prove:faults": { nats: [], command: ["scripts/prove-faults.ts"], says: "deliberate faults, each caught by the simulation" },
   "prove:replay": { nats: [], command: ["scripts/prove-replay.ts"], says: "a simulated year lived through in several ways" },
   chaos: { nats: ["recommended"], command: ["scripts/chaos.ts"], says: "50,000 timers while workers and servers are killed, stopped and cut off" },
+  bench: { nats: ["recommended"], command: ["bench/bench.ts"], says: "this product and others, measured in one run on this machine" },
   generate: { nats: [], command: ["scripts/generate.ts"], says: "write the generated files" },
   build: { nats: [], command: ["scripts/build.ts"], says: "bundles and the client package, in dist/" },
 };

@@ -247,6 +247,8 @@ export const actionKindCountMax = 64;
 
 // --- Client ----------------------------------------------------------------------------------------------------
 
+/** Groups of commands that a client has under way per stream. */
+export const commandGroupsInFlightMax = 2;
 /** How often a client sends one command whose acknowledgement did not come, or that was refused for the moment. */
 export const commandAttemptCountMax = 4;
 /** First delay before a client sends a command again; doubled each time. */

@@ -115,6 +115,7 @@ export function timerClient(tools: ClientTools): TimerClient {
       stopping.abort();
       inbox.close();
       await iterations.end();
+      await sender.idle();
       await connection.close();
     },
   };

@@ -7,13 +7,14 @@
  * S3 A copy that the broker dropped as a duplicate is never seen by a worker. When its outcome is awaited it is sent once
  *    more without an id, and a worker answers `duplicate`.
  */
-import { assert, InvariantError, present } from "../base/assert.ts";
+import { InvariantError } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
 import { Failure } from "../base/failure.ts";
 import { commandAttemptCountMax, commandRetryDelayMs } from "../base/limits.ts";
 import type { DurationMs } from "../base/units.ts";
 import type { JetStream, OutgoingMessage, PublishOutcome } from "../nats/core/jetstream.ts";
 import { commandSubjects, headerNames } from "../protocol/names.ts";
+import { CommandGatherer } from "./command-gatherer.ts";
 import type { CommandMessage } from "./command-message.ts";
 import { commandOutcome, type CommandOutcome } from "./outcome.ts";
 import type { ReplyInbox } from "./reply-inbox.ts";
@@ -33,13 +34,13 @@ type NotStored = Extract<PublishOutcome, { kind: "refused" | "unknown" }>;
 
 /** Sends commands and awaits their outcomes. */
 export class CommandSender {
-  readonly #jetStream: JetStream;
+  readonly #gatherers: Readonly<Record<"start" | "feedback", CommandGatherer>>;
   readonly #inbox: ReplyInbox;
   readonly #clock: Clock;
   readonly #stopped: AbortSignal;
 
   constructor(tools: { readonly jetStream: JetStream; readonly inbox: ReplyInbox; readonly clock: Clock; readonly stopped: AbortSignal }) {
-    this.#jetStream = tools.jetStream;
+    this.#gatherers = { start: new CommandGatherer(tools.jetStream), feedback: new CommandGatherer(tools.jetStream) };
     this.#inbox = tools.inbox;
     this.#clock = tools.clock;
     this.#stopped = tools.stopped;
@@ -65,12 +66,16 @@ export class CommandSender {
     }
   }
 
+  /** Resolves once nothing waits to be sent or acknowledged. */
+  async idle(): Promise<void> {
+    await Promise.all(Object.values(this.#gatherers).map((gatherer) => gatherer.idle()));
+  }
+
   async #store(command: CommandMessage, how: { readonly messageId?: string; readonly replyTo?: string }): Promise<Stored> {
     for (let attempt = 1; ; attempt += 1) {
       if (this.#stopped.aborted) throw stopped(command);
-      const outcomes = await this.#jetStream.publish([outgoing(command, how)]);
-      assert(outcomes.length === 1, "one outcome for one message");
-      const outcome = present(outcomes[0], "the outcome of the message");
+      // Starts and feedback lie in streams of their own, and a batch goes to one stream.
+      const outcome = await this.#gatherers[command.verb === "start" ? "start" : "feedback"].publish(outgoing(command, how));
       if (outcome.kind === "stored") return outcome;
       // Nothing expects a sequence on a command's subject, so nothing can conflict.
       if (outcome.kind === "conflict") throw new InvariantError("expected: a command without an expectation never conflicts");

@@ -114,6 +114,7 @@ const values: Record<keyof typeof limits, unknown> = {
   dedupeMsMin: 3_600_000,
   retentionMsMax: 1_576_800_000_000,
   actionKindCountMax: 64,
+  commandGroupsInFlightMax: 2,
   commandAttemptCountMax: 4,
   commandRetryDelayMs: 250,
   outcomeTimeoutMs: 10_000,

@@ -142,7 +142,7 @@ export type Told<T> = { readonly kind: "told"; readonly value: T } | { readonly 
 export interface JetStream {
   /** Pipelined single publishes; one outcome per message, in order. */
   publish(messages: readonly OutgoingMessage[]): Promise<readonly PublishOutcome[]>;
-  /** One atomic batch on one stream: at most `atomicBatchSizeMax` messages with distinct subjects. */
+  /** One atomic batch on one stream: at most `atomicBatchSizeMax` messages, those with an expectation on distinct subjects. */
   publishAtomically(messages: readonly OutgoingMessage[]): Promise<BatchOutcome>;
   /** The last message of each subject. From the leader, a subject may be a wildcard: the last of all that match. */
   readLast(options: { readonly stream: string; readonly subjects: readonly string[]; readonly from: "replica" | "leader" }): Promise<readonly LastMessage[]>;
