@@ -7,7 +7,7 @@ import { backoffMs } from "../concurrency/backoff.ts";
 import { kubeApi, type KubeApi } from "../kube/api.ts";
 import { KubeCluster, readClusterId } from "../kube/cluster.ts";
 import { KubeConnection } from "../kube/connection.ts";
-import { leadWhileElected, type LeaseEnd } from "../kube/lease.ts";
+import { holdsLease, leadWhileElected, type LeaseEnd } from "../kube/lease.ts";
 import { natsBrokerPort } from "../nats/operator-broker.ts";
 import { Controller } from "../operator/controller.ts";
 import type { OperatorMetrics } from "../operator/ports.ts";
@@ -80,18 +80,20 @@ async function reconcileWhileElected({ settings, connection, identity, log, stop
   const tools = { clock: systemClock, random: systemRandom, log };
   const clusterId = settings.clusterId ?? (await clusterIdWhenReadable(api, log, stop));
   if (clusterId === undefined) return "stopped";
+  const namespace = settings.lease.namespace ?? connection.namespace ?? "default";
+  const lease = { api, identity, namespace, name: settings.lease.name };
   const cluster = new KubeCluster({
     ...tools, api, clusterId,
+    confirmLead: async () => await holdsLease(lease),
     sha256: systemSha256,
     namespaces: settings.watchNamespaces,
     defaultImage: settings.workerImage,
     instance: identity,
   });
   const controller = new Controller({ ...tools, cluster, broker: natsBrokerPort(tools), metrics });
-  const namespace = settings.lease.namespace ?? connection.namespace ?? "default";
   standing.state = "standby";
   metrics.leading(false);
-  return await leadWhileElected({ ...tools, api, identity, namespace, name: settings.lease.name }, stop, async (signal) => {
+  return await leadWhileElected({ ...tools, ...lease }, stop, async (signal) => {
     Object.assign(standing, { state: "leading", cluster });
     metrics.leading(true);
     await controller.run(signal);

@@ -15,7 +15,7 @@ import { TaskGroup } from "../concurrency/task-group.ts";
 import type { DesiredWorkers, Looked, ObservedResource, ResourceKey, WorkersFacts } from "../operator/plan/observed.ts";
 import type { ClusterPort, Done, ReadResource, ResolvedConnection, ResourceEvent } from "../operator/ports.ts";
 import type { DurableTimerStatus } from "../resource/durable-timer.ts";
-import { apiVersion, kind, labelNames, labelValues } from "../resource/names.ts";
+import { apiVersion, kind, labelNames, labelValues, streamsFinalizer } from "../resource/names.ts";
 import type { ApiResult, KubeApi } from "./api.ts";
 import { EventWriter } from "./events.ts";
 import { stableJson } from "./manifests/json.ts";
@@ -37,6 +37,8 @@ export type KubeClusterOptions = {
   readonly namespaces: readonly string[];
   /** Image of the workers of resources that name none. */
   readonly defaultImage: string;
+  /** Asks the API server whether this process still leads. */
+  readonly confirmLead: () => Promise<Done>;
   /** Name of this process in events. */
   readonly instance: string;
 };
@@ -81,7 +83,9 @@ export class KubeCluster implements ClusterPort {
     const read = await this.#options.api.call<StoredTimer>({ method: "GET", path: objectPath(apiResources.durableTimers, key) });
     if (read.kind === "ok") {
       this.#rememberStatus(key, read.value);
-      return observedResource(read.value);
+      const observed = observedResource(read.value);
+      const isHeld = read.value.metadata.deletionTimestamp !== undefined && read.value.metadata.finalizers?.includes(streamsFinalizer) === true;
+      return observed.kind === "found" && isHeld ? await this.#withNamespace(observed) : observed;
     }
     if (read.failure.code !== "CLUSTER_MISSING") return read;
     this.#lastStatus.delete(textOf(key));
@@ -104,6 +108,21 @@ export class KubeCluster implements ClusterPort {
   async removeWorkers(key: ResourceKey): Promise<Done> {
     this.#workers.forget(key);
     return { kind: "done" };
+  }
+
+  /** Under the version that was read: a finalizer of somebody else's that came meanwhile stays. */
+  async setFinalizer(resource: Pick<ObservedResource, "key" | "uid" | "resourceVersion" | "finalizers">, isHeld: boolean): Promise<Done> {
+    const { key, uid, resourceVersion, finalizers = [] } = resource;
+    const others = finalizers.filter((name) => name !== streamsFinalizer);
+    const body = { metadata: { uid, resourceVersion, finalizers: isHeld ? [...others, streamsFinalizer] : others } };
+    const path = objectPath(apiResources.durableTimers, key);
+    const patched = await this.#options.api.call({ method: "PATCH", path, query: { fieldManager }, body, contentType: "application/merge-patch+json" });
+    const isGone = patched.kind === "failed" && patched.failure.code === "CLUSTER_MISSING" && !isHeld;
+    return patched.kind === "ok" || isGone ? { kind: "done" } : patched;
+  }
+
+  async confirmLead(): Promise<Done> {
+    return await this.#options.confirmLead();
   }
 
   /** The uid makes sure that a status never lands on a resource that was created anew under the same name. */
@@ -152,6 +171,15 @@ export class KubeCluster implements ClusterPort {
         for (const name of new Set([before ?? "", now ?? ""])) if (name !== "") onKey({ namespace: key.namespace, name });
       },
     });
+  }
+
+  /** Whoever may not look at the namespace deletes what the policy says. */
+  async #withNamespace(observed: Extract<ReadResource, { readonly kind: "found" }>): Promise<ReadResource> {
+    const path = objectPath(apiResources.namespaces, { name: observed.resource.key.namespace });
+    const read = await this.#options.api.call<KubeObject>({ method: "GET", path });
+    if (read.kind === "failed" && read.failure.kind !== "denied" && read.failure.code !== "CLUSTER_MISSING") return read;
+    const isNamespaceEnding = read.kind === "ok" ? read.value.metadata.deletionTimestamp !== undefined : read.failure.code === "CLUSTER_MISSING";
+    return { ...observed, resource: { ...observed.resource, isNamespaceEnding } };
   }
 
   #rememberStatus(key: ResourceKey, stored: StoredTimer): void {

@@ -10,11 +10,12 @@
  */
 import { present } from "../base/assert.ts";
 import type { Clock } from "../base/clock.ts";
-import { describeFailure, type Failure } from "../base/failure.ts";
+import { describeFailure, Failure } from "../base/failure.ts";
 import { leaderLeaseMs, leaderRenewDeadlineMs, leaderRetryMs } from "../base/limits.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { DurationMs, MonotonicMs } from "../base/units.ts";
+import type { Done } from "../operator/ports.ts";
 import type { ApiResult, KubeApi } from "./api.ts";
 import { heldSpec, isFree, lookAgain, releasedSpec, type Holder, type LeaseObject, type LeaseSight, type LeaseSpec } from "./lease-record.ts";
 import { apiResources, collectionPath, objectPath } from "./objects.ts";
@@ -59,6 +60,14 @@ export async function leadWhileElected(options: LeaseOptions, signal: AbortSigna
   } finally {
     signal.removeEventListener("abort", stopLeading);
   }
+}
+
+/** Asks the API server whether that candidate holds the Lease at this moment; for what cannot be taken back. */
+export async function holdsLease({ api, namespace, name, identity }: Pick<LeaseOptions, "api" | "namespace" | "name" | "identity">): Promise<Done> {
+  const read = await api.call<LeaseObject>({ method: "GET", path: objectPath(apiResources.leases, { namespace, name }) });
+  if (read.kind === "failed") return { kind: "failed", failure: read.failure };
+  if (read.value.spec?.holderIdentity === identity) return { kind: "done" };
+  return { kind: "failed", failure: new Failure("conflict", "CLUSTER_CONFLICT", `act as the leader, which ${read.value.spec?.holderIdentity ?? "nobody"} is by now`) };
 }
 
 class Election {

@@ -11,6 +11,7 @@ export type ObjectMeta = {
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
   readonly deletionTimestamp?: string;
+  readonly finalizers?: readonly string[];
   readonly ownerReferences?: readonly OwnerReference[];
   readonly managedFields?: readonly ManagedFields[];
 };

@@ -1,5 +1,6 @@
 /** Turns a stored DurableTimer into what the operator observes. */
 import { Failure } from "../base/failure.ts";
+import type { EpochMs } from "../base/units.ts";
 import type { ObservedResource } from "../operator/plan/observed.ts";
 import type { ReadResource } from "../operator/ports.ts";
 import { describeProblem, problemsOf } from "../resource/problems.ts";
@@ -17,7 +18,10 @@ export type StoredTimer = KubeObject & { readonly spec?: unknown; readonly statu
 export function observedResource(stored: StoredTimer): ReadResource {
   const status = stored.status === undefined ? undefined : statusSchema.safeParse(stored.status, { reportInput: true });
   if (status?.success === false) {
-    const cause = new Error(problemsOf(status.error, ["status"]).map(describeProblem).join("; "));
+    const problems = problemsOf(status.error, ["status"]).map(describeProblem);
+    // Nothing is done for a resource that is being deleted and cannot be read, but to let it go.
+    if (stored.metadata.deletionTimestamp !== undefined) return { kind: "invalid", resource: identityOf(stored), problems };
+    const cause = new Error(problems.join("; "));
     return { kind: "failed", failure: new Failure("invalid", "RESOURCE_INVALID", `read the status of ${stored.metadata.name}`, { cause }) };
   }
   const resource = { ...identityOf(stored), ...(status === undefined ? {} : { status: status.data }) };
@@ -33,6 +37,8 @@ function identityOf({ metadata }: StoredTimer): Omit<ObservedResource, "spec" | 
     generation: metadata.generation ?? 0,
     resourceVersion: metadata.resourceVersion,
     isDeletionRequested: metadata.deletionTimestamp !== undefined,
+    ...(metadata.deletionTimestamp === undefined ? {} : { deletionRequestedAtMs: Date.parse(metadata.deletionTimestamp) as EpochMs }),
+    finalizers: metadata.finalizers ?? [],
     annotations: metadata.annotations ?? {},
   };
 }

@@ -75,7 +75,7 @@ export class LocalCluster implements ClusterPort {
     return {
       kind: "found",
       value: {
-        exists: true, drift, foreign: [], leaving: [], replicas, updatedReplicas, readyReplicas, isObserved: true, hasExceededDeadline,
+        exists: true, drift, foreign: [], leaving: [], wantedReplicas: facts.wantedReplicas, replicas, updatedReplicas, readyReplicas, isObserved: true, hasExceededDeadline,
         selector: "", image: "", templateHash: facts.hash, problem,
       },
     };
@@ -92,6 +92,16 @@ export class LocalCluster implements ClusterPort {
     const { workers } = this.#options;
     if (workers === undefined) return refusedForLooking;
     await workers.pool.stop();
+    return { kind: "done" };
+  }
+
+  /** A file holds nothing in deletion: a resource whose file is gone has let go of its streams, which stay. */
+  async setFinalizer(): Promise<Done> {
+    return { kind: "done" };
+  }
+
+  /** The lock of the state folder is the lead, and it is held for life. */
+  async confirmLead(): Promise<Done> {
     return { kind: "done" };
   }
 

@@ -12,7 +12,7 @@ import type { Random } from "../base/random.ts";
 import type { DurationMs, EpochMs, MonotonicMs } from "../base/units.ts";
 import { consumerNames, leaseKeys, stateRecordFilter, stateSubject, streamNames } from "../protocol/names.ts";
 import type { BrokerObservation, ConsumerFacts, ConsumerRole, Looked, StateRecordFact, StreamFacts, StreamRole } from "../operator/plan/observed.ts";
-import type { BrokerConnectionOptions, BrokerPort, BrokerSession, Done, ServerConfig } from "../operator/ports.ts";
+import type { BrokerConnectionOptions, BrokerPort, BrokerSession, Done, ServerConfig, StreamMark } from "../operator/ports.ts";
 import { openBroker } from "./core/connection.ts";
 import type { BrokerConnection, LastMessage, PublishOutcome, StreamState, Told } from "./core/jetstream.ts";
 import { brokerFacts, consumerFacts, failureFact, looked, streamFacts } from "./observation.ts";
@@ -64,6 +64,19 @@ class NatsBrokerSession implements BrokerSession {
 
   async updateStream(config: ServerConfig): Promise<Done> {
     return proved(await this.#connection.admin.updateStream(config), config);
+  }
+
+  async adoptStream({ config, mark }: { readonly config: ServerConfig; readonly mark: StreamMark }): Promise<Done> {
+    const marked = await this.#marked(String(config["name"]), mark);
+    return marked.kind === "told" ? await this.updateStream(config) : marked;
+  }
+
+  async deleteStream({ stream, mark, mayHoldMessages }: { readonly stream: string; readonly mark: StreamMark; readonly mayHoldMessages: boolean }): Promise<Done> {
+    const marked = await this.#marked(stream, mark);
+    if (marked.kind === "failed") return marked.failure.code === "STREAM_MISSING" ? done : marked;
+    if (!mayHoldMessages && marked.value.messages > 0) return { kind: "failed", failure: new Failure("conflict", "STORE_CONFLICT", `delete stream ${stream}, which holds messages again`) };
+    const told = await this.#connection.admin.deleteStream(stream);
+    return told.kind === "told" || told.failure.code === "STREAM_MISSING" ? done : told;
   }
 
   async createConsumer({ stream, config }: { readonly stream: string; readonly config: ServerConfig }): Promise<Done> {
@@ -142,6 +155,15 @@ class NatsBrokerSession implements BrokerSession {
     };
     const [start, feedback, wake, resume] = await Promise.all([ask("start"), ask("feedback"), ask("wake"), ask("resume")]);
     return { start, feedback, wake, resume };
+  }
+
+  /** The stream as it is at this moment, if its metadata is what the plan saw. */
+  async #marked(stream: string, mark: StreamMark): Promise<Told<StreamState>> {
+    const told = await this.#connection.jetStream.streamState(stream);
+    if (told.kind === "failed") return told;
+    const metadata = (told.value.config["metadata"] ?? {}) as Readonly<Record<string, string | undefined>>;
+    const isAsSeen = Object.entries(mark).every(([key, value]) => (metadata[key] ?? "") === (value ?? ""));
+    return isAsSeen ? told : { kind: "failed", failure: new Failure("conflict", "STORE_CONFLICT", `write stream ${stream}, which somebody else has taken over`) };
   }
 
   #readNote(name: string): Promise<LastMessage> {

@@ -1,16 +1,21 @@
 /**
  * Carries out a plan's actions one after the other. After a failure in the broker nothing more is tried there, because what
  * follows may rest on what failed. Workers and broker do not wait for each other: the plan has workers created only where
- * the topology is proven already. Nothing here decides, retries or deletes; the next pass observes what came of it.
+ * the topology is proven already. Nothing here decides or retries; the next pass observes what came of it.
  */
 import { Failure } from "../base/failure.ts";
 import type { EpochMs } from "../base/units.ts";
+import { stampKeys } from "../topology/stamp.ts";
 import type { Action } from "./plan/action.ts";
-import type { BrokerSession, ClusterPort, Done, OperatorMetrics } from "./ports.ts";
+import { nobody } from "./plan/claims.ts";
+import type { ObservedResource } from "./plan/observed.ts";
+import type { BrokerSession, ClusterPort, Done, OperatorMetrics, StreamMark } from "./ports.ts";
 
 /** Through what actions are carried out; no session when there is no way to the broker. */
 export type ApplyTools = {
   readonly cluster: ClusterPort;
+  /** The version of the resource that the actions are for. */
+  readonly resource: Pick<ObservedResource, "key" | "uid" | "resourceVersion" | "finalizers">;
   readonly session: BrokerSession | undefined;
   readonly metrics: OperatorMetrics;
 };
@@ -37,19 +42,26 @@ export async function apply(tools: ApplyTools, actions: readonly Action[]): Prom
 
 /** True when an action failed at the place where `action` is carried out: among the workers, or in the broker. */
 export function isBehind(action: Action, failed: readonly FailedAction[]): boolean {
-  const isForWorkers = action.kind === "ApplyWorkers";
-  return failed.some((one) => (one.action.kind === "ApplyWorkers") === isForWorkers);
+  return failed.some((one) => isInCluster(one.action) === isInCluster(action));
 }
 
-async function applyOne({ cluster, session }: ApplyTools, action: Action): Promise<Done> {
+function isInCluster({ kind }: Action): boolean {
+  return kind === "ApplyWorkers" || kind === "SetFinalizer";
+}
+
+async function applyOne({ cluster, resource, session }: ApplyTools, action: Action): Promise<Done> {
   if (action.kind === "ApplyWorkers") return await cluster.applyWorkers(action.desired);
+  if (action.kind === "SetFinalizer") return await cluster.setFinalizer(resource, action.isHeld);
   if (session === undefined) return { kind: "failed", failure: new Failure("transient", "BROKER_CLOSED", `${action.kind} without a session`) };
   switch (action.kind) {
     case "CreateStream":
       return await session.createStream(action.config);
     case "UpdateStream":
-    case "AdoptStream":
       return await session.updateStream(action.config);
+    case "AdoptStream":
+      return await session.adoptStream({ config: action.config, mark: ownerMark(action.from) });
+    case "DeleteStream":
+      return await deleteStream({ cluster, session }, action);
     case "WriteOwnerKey":
       return await session.writeOwnerKey(action.text);
     case "CreateConsumer":
@@ -62,6 +74,21 @@ async function applyOne({ cluster, session }: ApplyTools, action: Action): Promi
       return await session.pauseConsumer({ stream: action.stream, consumer: action.consumer, untilMs: longPastMs });
   }
 }
+
+/** A process that lost its lead without noticing must not destroy what another one may be making. */
+async function deleteStream({ cluster, session }: { readonly cluster: ClusterPort; readonly session: BrokerSession }, action: Extract<Action, { readonly kind: "DeleteStream" }>): Promise<Done> {
+  const led = await cluster.confirmLead();
+  if (led.kind === "failed") return led;
+  const mayHoldMessages = action.isForced || !waitingRoles.has(action.role);
+  return await session.deleteStream({ stream: action.stream, mark: ownerMark(action.ownerId), mayHoldMessages });
+}
+
+function ownerMark(ownerId: string): StreamMark {
+  return { [stampKeys.ownerId]: ownerId === nobody ? undefined : ownerId };
+}
+
+/** Streams in which a message is something that still waits. */
+const waitingRoles: ReadonlySet<string> = new Set(["commands", "feedback", "resumes"]);
 
 /** A pause until an instant in the past is how a consumer is resumed. */
 const longPastMs = 0 as EpochMs;

@@ -80,6 +80,10 @@ export interface ClusterPort {
    * Idempotent.
    */
   removeWorkers(key: ResourceKey): Promise<Done>;
+  /** Puts our finalizer on the resource, or takes it off; a conflict when the resource was written since it was read. */
+  setFinalizer(resource: Pick<ObservedResource, "key" | "uid" | "resourceVersion" | "finalizers">, isHeld: boolean): Promise<Done>;
+  /** Makes sure, before something is destroyed, that this process may still act: asked anew, not remembered. */
+  confirmLead(): Promise<Done>;
   /** Writes the status as a whole; a conflict when the resource was written since it was read. */
   writeStatus(resource: Pick<ObservedResource, "key" | "uid" | "resourceVersion">, status: DurableTimerStatus): Promise<Done>;
   /** Best effort; never delays a pass for longer than one request. */
@@ -94,6 +98,9 @@ export interface ClusterPort {
 /** A stream or consumer configuration in the server's own field names. */
 export type ServerConfig = Readonly<Record<string, unknown>>;
 
+/** Metadata that a stream must have at the moment of a write that cannot be taken back; undefined: must not have. */
+export type StreamMark = Readonly<Record<string, string | undefined>>;
+
 /**
  * One connection to one broker, with one identity. It reconnects by itself until it is closed.
  *
@@ -101,13 +108,17 @@ export type ServerConfig = Readonly<Record<string, unknown>>;
  *    fails with STREAM_MISSING or CONSUMER_MISSING and never creates.
  * B2 After a write that changed a stream or consumer, the server's answer was compared with what was sent: a feature
  *    that an old server silently dropped is BROKER_FEATURE_MISSING.
- * B3 Nothing here deletes or purges.
+ * B3 Nothing here deletes or purges but `deleteStream`, which looks at the stamp again first.
  */
 export interface BrokerSession {
   /** Waits a bounded time for the first connection. All INFO requests of a pass in one go; answered by leaders. */
   observe(signal: AbortSignal): Promise<BrokerObservation>;
   createStream(config: ServerConfig): Promise<Done>;
   updateStream(config: ServerConfig): Promise<Done>;
+  /** Deletes a stream whose mark is still the expected one; done when there is none. A conflict when it holds messages and may not. */
+  deleteStream(target: { readonly stream: string; readonly mark: StreamMark; readonly mayHoldMessages: boolean }): Promise<Done>;
+  /** Updates a stream whose mark is still the expected one. Creating never takes over and updating always does: so it is proved before. */
+  adoptStream(target: { readonly config: ServerConfig; readonly mark: StreamMark }): Promise<Done>;
   createConsumer(target: { readonly stream: string; readonly config: ServerConfig }): Promise<Done>;
   updateConsumer(target: { readonly stream: string; readonly config: ServerConfig }): Promise<Done>;
   /** Pauses until that instant of the broker's clock; an instant in the past resumes. */

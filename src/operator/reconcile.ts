@@ -11,6 +11,7 @@ import type { Failure } from "../base/failure.ts";
 import type { Log, LogFields } from "../base/log.ts";
 import type { DurationMs } from "../base/units.ts";
 import type { DurableTimerStatus } from "../resource/durable-timer.ts";
+import { streamsFinalizer } from "../resource/names.ts";
 import { apply, isBehind } from "./apply.ts";
 import type { Applied } from "./apply.ts";
 import { failureFact, gather } from "./gather.ts";
@@ -58,17 +59,24 @@ async function reconcileFound(tools: ReconcileTools, resource: ObservedResource,
   if ((resource.status?.conditions ?? []).length === 0) return await greet(tools, resource);
   const { observed, session } = await gather(tools, resource, signal);
   const planned = plan(observed);
-  const applied = await apply({ ...tools, session }, planned.actions);
+  const applied = await apply({ ...tools, resource, session }, planned.actions);
   logActions(tools.log, resource.key, applied);
   const failed = applied.failed.map(({ action, failure }) => ({ action, failure: failureFact(failure) }));
   const after = failed.length === 0 ? planned : planAfterFailures(observed, failed);
   // Also when the status is refused: what was done is done, and no later pass would tell of it.
   for (const event of applied.done.flatMap((action) => actionEvent(action) ?? [])) await tools.cluster.emitEvent(resource, event);
+  if (applied.done.some(({ kind }) => kind === "SetFinalizer")) return await versioned(tools, resource, after.events);
   const written = await publish(tools, resource, after);
   if (written.kind === "failed") return written;
   const isReady = after.status.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
   const result = conclusion(applied, { hasWritten: written.hasWritten, requeueAfterMs: planned.requeueAfterMs });
   return result.kind === "failed" ? result : { ...result, isReady };
+}
+
+/** A change of the resource itself makes another version of it, so that its status is the next pass's; or ends it, with its news. */
+async function versioned({ cluster }: ReconcileTools, resource: ObservedResource, events: readonly PlannedEvent[]): Promise<Reconciled> {
+  if (resource.isDeletionRequested) for (const event of events) await cluster.emitEvent(resource, event);
+  return { kind: "changed", requeueAfterMs: 0 as DurationMs, isReady: false };
 }
 
 /** What the pass asks of the queue. */
@@ -95,10 +103,19 @@ async function greet(tools: ReconcileTools, resource: ObservedResource): Promise
 async function reportInvalid(tools: ReconcileTools, read: Extract<ReadResource, { readonly kind: "invalid" }>): Promise<Reconciled> {
   assert(read.problems.length > 0, "a problem of an invalid resource");
   const { resource, problems } = read;
+  if (resource.isDeletionRequested && resource.finalizers?.includes(streamsFinalizer) === true) return await letGoUnread(tools, resource);
   const status = invalidStatus(resource, problems, tools.clock.nowMs());
   const written = await publish(tools, resource, { status, events: transitionEvents(resource.status, status) });
   if (written.kind === "failed") return written;
   return { kind: written.hasWritten ? "changed" : "unchanged", isReady: false };
+}
+
+/** Nobody can tell any more what was wanted of the streams; so they stay, and the deletion does not hang. */
+async function letGoUnread({ cluster }: ReconcileTools, resource: Omit<ObservedResource, "spec">): Promise<Reconciled> {
+  const done = await cluster.setFinalizer(resource, false);
+  if (done.kind === "failed") return done;
+  await cluster.emitEvent(resource, { severity: "Normal", reason: "DataRetained", message: "The streams and what they hold stay: the spec cannot be read." });
+  return { kind: "changed", requeueAfterMs: 0 as DurationMs, isReady: false };
 }
 
 async function releaseGone({ cluster, sessions }: ReconcileTools, key: ResourceKey): Promise<Reconciled> {

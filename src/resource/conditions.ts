@@ -79,6 +79,7 @@ export const conditionReasons = [
   "ProgressingWithRetry",
   "SpecInvalid",
   "Deleting",
+  "TimersWaiting",
   // AdmissionOpen and CapacityOK.
   "ClosedBySpec",
   "ClosedByCapacity",
@@ -109,7 +110,7 @@ export type ConditionReason = (typeof conditionReasons)[number];
 
 /** Every reason of an event. An event is emitted when something changes, never for a state that lasts. */
 export const eventReasons = [
-  "StreamCreated", "StreamUpdated", "ConsumerCreated", "ConsumerUpdated", "DriftRepaired", "Adopted", "OwnedByAnother", "Restored",
+  "StreamCreated", "StreamDeleted", "StreamUpdated", "ConsumerCreated", "ConsumerUpdated", "DriftRepaired", "Adopted", "OwnedByAnother", "Restored",
   "IncidentRaised", "IncidentAcknowledged", "WorkersCreated", "WorkersUpdated", "WorkersAvailable", "WorkersFailing",
   "ResumeOpened", "ResumePaused", "AdmissionClosed", "AdmissionOpened", "BrokerLost", "BrokerRecovered",
   "ConditionChanged", "Ready", "NotReady", "Stalled", "Paused", "Continued", "SpecInvalid", "DataRetained",

@@ -47,6 +47,9 @@ export const annotationNames = {
   templateHash: `${apiGroup}/template-hash`,
 } as const;
 
+/** Holds a resource in deletion until its streams are deleted; set for the deletion policy Delete alone. */
+export const streamsFinalizer = `${apiGroup}/streams`;
+
 /** The environment variable in which a worker finds its configuration; see worker-config.ts. */
 export const workerConfigVariable = "DURABLE_TIMER_WORKER_CONFIG";
 

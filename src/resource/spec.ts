@@ -9,7 +9,7 @@
  * 3. Every string, list and map is bounded: rules over unbounded values are refused by the API server.
  */
 import { z } from "zod";
-import { delayMsMaxDefault, feedbackTimeoutMsDefault, feedbackTimeoutMsMin, payloadBytesMax, retriesMaxDefault } from "../base/limits.ts";
+import { archiveAgeMsMin, dedupeMsMin, delayMsMaxDefault, feedbackTimeoutMsDefault, feedbackTimeoutMsMin, payloadBytesMax, retentionMsMax, retriesMaxDefault } from "../base/limits.ts";
 import { resourceBounds as bounds } from "./bounds.ts";
 import { byteSize, quantity } from "./quantity.ts";
 
@@ -149,6 +149,20 @@ const sweep = z.object({
   graceSeconds: z.int32().min(1).max(3_600).default(5).meta({ description: "How late a timer may be before the sweep looks at it." }),
 });
 
+const archiveRetention = z.object({
+  policy: z.enum(["Keep", "Expire"]).default("Keep").meta({
+    description: "Keep: ended timers are kept for ever. Expire: their archive records and snapshots are removed after afterSeconds.",
+  }),
+  afterSeconds: z
+    .exactOptional(z.int32().min(archiveAgeMsMin / 1_000).max(retentionMsMax / 1_000))
+    .meta({ description: "How long an ended timer is kept, from its archiving on; required by the policy Expire." }),
+  dedupeSeconds: z
+    .exactOptional(z.int32().min(dedupeMsMin / 1_000).max(retentionMsMax / 1_000))
+    .meta({ description: "How long, after that, its start is still recognised; then the same start is a new timer. Required by the policy Expire." }),
+});
+
+const retention = z.object({ archive: archiveRetention.prefault({}).meta({ description: "Archive records and snapshots of timers that ended." }) });
+
 /** Maps have no size of their own in zod, so the bound is written for both readers of this schema. */
 const mapOf = <Value extends z.ZodType>(value: Value) =>
   z
@@ -227,7 +241,11 @@ export const specSchema = z.object({
   resume: resume.prefault({}).meta({ description: "How resumes are delivered to the flow's owner." }),
   feedback: feedback.prefault({}).meta({ description: "What becomes of resumes that nobody answers." }),
   sweep: sweep.prefault({}).meta({ description: "The regular comparison of state and schedules." }),
+  retention: retention.prefault({}).meta({ description: "When what is left of ended timers is removed." }),
   workers: workers.prefault({}).meta({ description: "The processes that move timers." }),
+  deletionPolicy: z.enum(["Retain", "Delete"]).default("Retain").meta({
+    description: "What becomes of the streams when the resource is deleted. Retain: they stay, and a resource of the same name finds them again. Delete: they are deleted, once no timer waits or a person has acknowledged the incident that says so.",
+  }),
   acknowledge: z
     .array(z.string().min(1).max(bounds.incidentIdCharsMax))
     .max(bounds.acknowledgeMax)

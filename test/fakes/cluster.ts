@@ -4,11 +4,12 @@
 import { Failure } from "../../src/base/failure.ts";
 import type { DesiredWorkers, Looked, ObservedResource, ResourceKey, WorkersFacts } from "../../src/operator/plan/observed.ts";
 import type { BrokerConnectionOptions, ClusterPort, Done, ReadResource, ResolvedConnection, ResourceEvent } from "../../src/operator/ports.ts";
+import { streamsFinalizer } from "../../src/resource/names.ts";
 import type { DurableTimerSpec, DurableTimerStatus } from "../../src/resource/durable-timer.ts";
 
 export type FakeResource = { -readonly [Field in keyof ObservedResource]: ObservedResource[Field] };
 
-export type ClusterCall = "readResource" | "resolveConnection" | "readWorkers" | "applyWorkers" | "removeWorkers" | "writeStatus";
+export type ClusterCall = "readResource" | "resolveConnection" | "readWorkers" | "applyWorkers" | "removeWorkers" | "writeStatus" | "setFinalizer" | "confirmLead";
 
 type Workers = { desired: DesiredWorkers; readyCount: number; problem: string };
 
@@ -42,8 +43,8 @@ export class FakeCluster implements ClusterPort {
     const had = this.resources.get(text(key));
     const generation = (had?.generation ?? 0) + 1;
     const uid = had?.uid ?? `uid-${String((this.#uidCount += 1))}`;
-    const status = had?.status === undefined ? {} : { status: had.status };
-    this.resources.set(text(key), { key, uid, generation, resourceVersion: this.#nextVersion(), isDeletionRequested: false, annotations, spec, ...status });
+    const kept = { isDeletionRequested: false, finalizers: [], ...had };
+    this.resources.set(text(key), { ...kept, key, uid, generation, resourceVersion: this.#nextVersion(), annotations, spec });
     this.touch(key);
   }
 
@@ -102,8 +103,9 @@ export class FakeCluster implements ClusterPort {
         drift: workers === undefined ? [] : differences(workers.desired, desired),
         foreign: [],
         leaving: [],
-        replicas: workers === undefined ? 0 : wanted,
-        updatedReplicas: workers === undefined ? 0 : wanted,
+        wantedReplicas: workers?.desired.spec.workers.replicas ?? 0,
+        replicas: workers?.desired.spec.workers.replicas ?? 0,
+        updatedReplicas: workers?.desired.spec.workers.replicas ?? 0,
         readyReplicas: readyCount,
         isObserved: true,
         hasExceededDeadline: false,
@@ -124,6 +126,30 @@ export class FakeCluster implements ClusterPort {
 
   async removeWorkers(key: ResourceKey): Promise<Done> {
     return this.#write("removeWorkers", key, () => this.workers.delete(text(key)));
+  }
+
+  async setFinalizer({ key, resourceVersion }: Pick<ObservedResource, "key" | "uid" | "resourceVersion">, isHeld: boolean): Promise<Done> {
+    const resource = this.resources.get(text(key));
+    if (resource?.resourceVersion !== resourceVersion) return failed(new Failure("conflict", "CLUSTER_CONFLICT", "set a finalizer"));
+    return this.#write("setFinalizer", key, () => {
+      resource.finalizers = isHeld ? [streamsFinalizer] : [];
+      resource.resourceVersion = this.#nextVersion();
+      if (!isHeld && resource.isDeletionRequested) this.delete(key);
+    });
+  }
+
+  async confirmLead(): Promise<Done> {
+    const failure = this.failures.get("confirmLead");
+    return failure === undefined ? { kind: "done" } : failed(failure);
+  }
+
+  /** A person deletes the resource: it goes at once, unless our finalizer holds it. */
+  requestDeletion(key: ResourceKey, atMs: number): void {
+    const resource = this.resources.get(text(key));
+    if (resource === undefined) return;
+    if ((resource.finalizers ?? []).length === 0) return this.delete(key);
+    Object.assign(resource, { isDeletionRequested: true, deletionRequestedAtMs: atMs, resourceVersion: this.#nextVersion() });
+    this.touch(key);
   }
 
   async writeStatus({ key, resourceVersion }: Pick<ObservedResource, "key" | "uid" | "resourceVersion">, status: DurableTimerStatus): Promise<Done> {

@@ -4,7 +4,7 @@
 import { Failure } from "../../src/base/failure.ts";
 import type { DurationMs, EpochMs } from "../../src/base/units.ts";
 import type { BrokerObservation, ConsumerFacts, ConsumerRole, Looked, StreamFacts, StreamRole } from "../../src/operator/plan/observed.ts";
-import type { BrokerConnectionOptions, BrokerPort, BrokerSession, Done, ServerConfig } from "../../src/operator/ports.ts";
+import type { BrokerConnectionOptions, BrokerPort, BrokerSession, Done, ServerConfig, StreamMark } from "../../src/operator/ports.ts";
 import { consumerNames, streamNames } from "../../src/protocol/names.ts";
 
 type Planted = { readonly write: string; readonly failure: Failure; remaining: number };
@@ -55,11 +55,18 @@ export class FakeBroker implements BrokerPort {
     return session;
   }
 
+  /** Something is stored in that stream just before the next write of that name reaches the server. */
+  fillBefore: { readonly write: string; readonly stream: string } | undefined;
+
   write(write: string, change: () => Failure | undefined): Done {
     const planted = this.#planted.find((one) => one.write === write && one.remaining > 0);
     if (planted !== undefined) {
       planted.remaining -= 1;
       return { kind: "failed", failure: planted.failure };
+    }
+    if (this.fillBefore?.write === write) {
+      this.fill(this.fillBefore.stream);
+      this.fillBefore = undefined;
     }
     const failure = change();
     if (failure !== undefined) return { kind: "failed", failure };
@@ -122,6 +129,21 @@ export class FakeSession implements BrokerSession {
       const stream = this.#broker.streams.get(name);
       if (stream === undefined) return new Failure("conflict", "STREAM_MISSING", `update stream ${name}`);
       if (!this.#broker.ignoredUpdates.has(name)) this.#broker.streams.set(name, { ...stream, config });
+      return undefined;
+    });
+  }
+
+  async adoptStream({ config }: { readonly config: ServerConfig; readonly mark: StreamMark }): Promise<Done> {
+    return await this.updateStream(config);
+  }
+
+  async deleteStream({ stream: name, mark, mayHoldMessages }: { readonly stream: string; readonly mark: StreamMark; readonly mayHoldMessages: boolean }): Promise<Done> {
+    return this.#broker.write(`deleteStream ${name}`, () => {
+      const stream = this.#broker.streams.get(name);
+      const metadata = (stream?.config["metadata"] ?? {}) as StreamMark;
+      const isMarked = stream === undefined || Object.entries(mark).every(([key, value]) => metadata[key] === value);
+      if (!isMarked || (!mayHoldMessages && (stream?.messages ?? 0) > 0)) return new Failure("conflict", "STORE_CONFLICT", `delete stream ${name}`);
+      this.#broker.removeStream(name);
       return undefined;
     });
   }

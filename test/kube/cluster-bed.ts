@@ -43,6 +43,7 @@ export async function openClusterBed(prefix: string): Promise<ClusterBed> {
     api, log,
     clock: systemClock, random: systemRandom, sha256: systemSha256,
     clusterId: "c1", namespaces: [namespace.name], defaultImage: "registry.example/durable-timer:1", instance: "operator-0",
+    confirmLead: async () => ({ kind: "done" }),
   });
   const observed = async (name: string): Promise<ObservedResource> => {
     const read = await cluster.readResource({ namespace: namespace.name, name });

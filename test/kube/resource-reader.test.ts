@@ -17,6 +17,7 @@ test("a resource without a status", () => {
       generation: 3,
       resourceVersion: "7",
       isDeletionRequested: false,
+      finalizers: [],
       annotations: { a: "b" },
       spec: { workers: { replicas: 2 }, topology: { streams: { state: { maxBytes: 10 * 1024 ** 3 } } } },
     },
@@ -25,7 +26,7 @@ test("a resource without a status", () => {
 
 test("a resource that is being deleted", () => {
   const read = observedResource(stored({ metadata: { ...metadata, deletionTimestamp: "2030-01-01T00:00:00Z" } }));
-  expect(read).toMatchObject({ kind: "found", resource: { isDeletionRequested: true } });
+  expect(read).toMatchObject({ kind: "found", resource: { isDeletionRequested: true, deletionRequestedAtMs: Date.UTC(2030, 0, 1) } });
 });
 
 test("a spec of another release is invalid, with sorted problems and the status kept", () => {

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Failure } from "../../src/base/failure.ts";
 import type { EpochMs } from "../../src/base/units.ts";
 import { apply } from "../../src/operator/apply.ts";
+import type { ApplyTools } from "../../src/operator/apply.ts";
 import type { Action } from "../../src/operator/plan/action.ts";
 import { plan } from "../../src/operator/plan/plan.ts";
 import { FakeCluster } from "../fakes/cluster.ts";
@@ -11,9 +12,9 @@ import { empty, settled, withStreamConfig, withWorkers } from "./plan/scenes.ts"
 
 const options = { servers: ["nats://fake:4222"], name: "test" };
 
-function tools(): { readonly cluster: FakeCluster; readonly broker: FakeBroker; readonly session: ReturnType<FakeBroker["open"]>; readonly metrics: FakeOperatorMetrics } {
+function tools(): { readonly cluster: FakeCluster; readonly broker: FakeBroker; readonly session: ReturnType<FakeBroker["open"]>; readonly metrics: FakeOperatorMetrics; readonly resource: ApplyTools["resource"] } {
   const broker = new FakeBroker({ nowMs: () => 1_000 as EpochMs });
-  return { cluster: new FakeCluster({ connection: options }), broker, session: broker.open(options), metrics: new FakeOperatorMetrics() };
+  return { cluster: new FakeCluster({ connection: options }), broker, session: broker.open(options), metrics: new FakeOperatorMetrics(), resource: empty().resource };
 }
 
 describe("apply", () => {
@@ -72,5 +73,15 @@ describe("apply", () => {
     expect(bench.broker.consumers.get(target.consumer)).toMatchObject({ isPaused: true, pausedUntilMs: 5_000 });
     await apply(bench, actions.slice(1));
     expect(bench.broker.consumers.get(target.consumer)).toMatchObject({ isPaused: false });
+  });
+
+  it("deletes no stream when it is not sure to lead", async () => {
+    const bench = tools();
+    bench.cluster.failures.set("confirmLead", new Failure("conflict", "CLUSTER_CONFLICT", "act as the leader"));
+    const action: Action = { kind: "DeleteStream", role: "terminals", stream: "DURABLE_TIMER_TERMINALS", ownerId: "a/b/c", isForced: true, because: "a test" };
+    await apply(bench, plan(empty()).actions);
+    const { length } = bench.broker.writes;
+    expect((await apply(bench, [action])).failed).toMatchObject([{ failure: { code: "CLUSTER_CONFLICT" } }]);
+    expect(bench.broker.writes).toHaveLength(length);
   });
 });

@@ -182,6 +182,64 @@ describe("reconcile", () => {
     expect(bench.cluster.writes.at(-1)).toBe("removeWorkers payments/orders");
   });
 
+  it("holds a resource whose policy is Delete before it makes anything, and deletes the streams with it", async () => {
+    const bench = new Bench();
+    bench.cluster.put(orders, spec({ deletionPolicy: "Delete" }));
+    await bench.pass();
+    expect(await bench.pass()).toMatchObject({ kind: "changed", requeueAfterMs: 0 });
+    expect({ writes: bench.broker.writes, finalizers: bench.cluster.resources.get("payments/orders")?.finalizers }).toEqual({ writes: [], finalizers: ["durabletimer.dev/streams"] });
+    await bench.settle();
+    expect(bench.conditions()).toContain("Ready True Serving");
+    bench.cluster.requestDeletion(orders, bench.clock.nowMs());
+    for (let count = 0; count < 10 && bench.cluster.resources.size > 0; count += 1) await bench.pass();
+    expect({ resources: bench.cluster.resources.size, streams: bench.broker.streams.size }).toEqual({ resources: 0, streams: 0 });
+    const deletions = bench.broker.writes.filter((write) => write.startsWith("deleteStream"));
+    expect([deletions.at(0), deletions.at(-1), deletions.length]).toEqual([`deleteStream ${streamNames.commands}`, `deleteStream ${streamNames.state}`, 7]);
+    expect(await bench.pass()).toEqual({ kind: "gone" });
+    expect(bench.cluster.events.filter(({ reason }) => reason === "StreamDeleted")).toHaveLength(7);
+    expect(bench.cluster.events.map(({ reason }) => reason)).not.toContain("DataRetained");
+  });
+
+  it("deletes nothing while a start waits, until a person acknowledges the incident", async () => {
+    const bench = new Bench();
+    bench.cluster.put(orders, spec({ deletionPolicy: "Delete" }));
+    await bench.settle();
+    bench.broker.fill(streamNames.commands);
+    bench.cluster.requestDeletion(orders, bench.clock.nowMs());
+    await bench.settle();
+    expect(bench.conditions()).toEqual(expect.arrayContaining(["Ready False Deleting", "Stalled True TimersWaiting", "AdmissionOpen False ClosedByIncident"]));
+    expect({ streams: bench.broker.streams.size, workers: bench.cluster.workers.get("payments/orders")?.desired.spec.workers.replicas }).toEqual({ streams: 7, workers: 2 });
+    const id = bench.cluster.status(orders)?.incidents?.[0]?.id ?? "";
+    bench.cluster.put(orders, spec({ deletionPolicy: "Delete", acknowledge: [id] }));
+    for (let count = 0; count < 10 && bench.cluster.resources.size > 0; count += 1) await bench.pass();
+    expect({ resources: bench.cluster.resources.size, streams: bench.broker.streams.size }).toEqual({ resources: 0, streams: 0 });
+  });
+
+  it("notices a start that slips in before the door is closed", async () => {
+    const bench = new Bench();
+    bench.cluster.put(orders, spec({ deletionPolicy: "Delete" }));
+    await bench.settle();
+    bench.cluster.requestDeletion(orders, bench.clock.nowMs());
+    await bench.pass();
+    expect(bench.cluster.workers.get("payments/orders")?.desired.spec.workers.replicas).toBe(0);
+    bench.broker.fillBefore = { write: `deleteStream ${streamNames.commands}`, stream: streamNames.commands };
+    expect(await bench.pass()).toMatchObject({ kind: "failed", failure: { kind: "conflict" } });
+    await bench.settle();
+    expect(bench.conditions()).toContain("Stalled True TimersWaiting");
+    expect(bench.broker.streams.size).toBe(7);
+  });
+
+  it("lets a deleted resource go whose spec it cannot read, and leaves the streams", async () => {
+    const bench = new Bench();
+    bench.cluster.put(orders, spec({ deletionPolicy: "Delete" }));
+    await bench.settle();
+    bench.cluster.invalid.set("payments/orders", ["spec.topology.replicas must be 1, 3 or 5."]);
+    bench.cluster.requestDeletion(orders, bench.clock.nowMs());
+    await bench.pass();
+    expect({ resources: bench.cluster.resources.size, streams: bench.broker.streams.size }).toEqual({ resources: 0, streams: 7 });
+    expect(bench.cluster.events.at(-1)?.reason).toBe("DataRetained");
+  });
+
   it("shows a spec that it cannot read, and leaves what runs", async () => {
     const bench = new Bench();
     await bench.settle();

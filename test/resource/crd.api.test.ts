@@ -120,6 +120,7 @@ describe("a resource", () => {
         admission: { state: "Open", closePercent: 85, reopenPercent: 75 },
         resume: { state: "Open", ackWaitSeconds: 60, maxAckPending: 1_000 },
         feedback: { timeoutSeconds: 86_400, onTimeout: "None" },
+        retention: { archive: { policy: "Keep" } },
         sweep: { intervalSeconds: 300, graceSeconds: 5 },
         workers: {
           replicas: 2,
@@ -130,6 +131,7 @@ describe("a resource", () => {
           minReadySeconds: 5,
           progressDeadlineSeconds: 600,
         },
+        deletionPolicy: "Retain",
         acknowledge: [],
       },
       status: { observedGeneration: -1 },

@@ -48,6 +48,7 @@ export const fullSpec = {
   resume: { state: "Paused", ackWaitSeconds: 30, maxAckPending: 10 },
   feedback: { timeoutSeconds: 600, onTimeout: "ResumeAgain" },
   sweep: { intervalSeconds: 60, graceSeconds: 2 },
+  retention: { archive: { policy: "Expire", afterSeconds: 2_592_000, dedupeSeconds: 604_800 } },
   workers: {
     replicas: 5,
     image: "registry.example/durable-timer@sha256:ab",
@@ -75,6 +76,7 @@ export const fullSpec = {
       },
     },
   },
+  deletionPolicy: "Delete",
   acknowledge: ["lost-state-9f2a"],
 };
 
@@ -188,6 +190,31 @@ export const specExamples: readonly SpecExample[] = [
     because: "the sweep would look at a late timer one interval too late",
   },
   { name: "a sweep all the time", patch: { sweep: { intervalSeconds: 4, graceSeconds: 1 } }, field: "spec.sweep.intervalSeconds", because: "it reads all state each time" },
+  {
+    name: "ended timers that expire after an hour and are recognised for another", because: "the shortest of both",
+    patch: { retention: { archive: { policy: "Expire", afterSeconds: 3_600, dedupeSeconds: 3_600 } } },
+  },
+  {
+    name: "expiring archives without saying when", patch: { retention: { archive: { policy: "Expire", dedupeSeconds: 3_600 } } },
+    field: "spec.retention.archive.afterSeconds", because: "nobody but the user knows how long ended timers are asked for",
+  },
+  {
+    name: "expiring archives without saying how long their starts are recognised", patch: { retention: { archive: { policy: "Expire", afterSeconds: 3_600 } } },
+    field: "spec.retention.archive.dedupeSeconds", because: "nobody but the user knows how long a start may be under way",
+  },
+  {
+    name: "archives that expire within the hour", patch: { retention: { archive: { policy: "Expire", afterSeconds: 3_599, dedupeSeconds: 3_600 } } },
+    field: "spec.retention.archive.afterSeconds", because: "markers and writes of an ended timer have to be gone",
+  },
+  {
+    name: "starts that are recognised for less than an hour", patch: { retention: { archive: { policy: "Expire", afterSeconds: 3_600, dedupeSeconds: 3_599 } } },
+    field: "spec.retention.archive.dedupeSeconds", because: "markers and message ids of the old timer have to be gone",
+  },
+  { name: "times for archives that are kept", patch: { retention: { archive: { policy: "Keep", afterSeconds: 3_600 } } }, because: "switching it off must not ask to forget them" },
+  {
+    name: "an unknown policy for archives", patch: { retention: { archive: { policy: "Delete" } } },
+    field: "spec.retention.archive.policy", because: "a misspelt policy must not remove anything",
+  },
   { name: "no workers", patch: { workers: { replicas: 0 } }, because: "scaling to zero is a way to stop" },
   { name: "half a worker", patch: { workers: { replicas: 1.5 } }, field: "spec.workers.replicas", because: "counts are whole" },
   {

@@ -32,6 +32,7 @@ describe("parseSpec", () => {
         admission: { state: "Open", closePercent: 85, reopenPercent: 75 },
         resume: { state: "Open", ackWaitSeconds: 60, maxAckPending: 1_000 },
         feedback: { timeoutSeconds: 86_400, onTimeout: "None" },
+        retention: { archive: { policy: "Keep" } },
         sweep: { intervalSeconds: 300, graceSeconds: 5 },
         workers: {
           replicas: 2,
@@ -42,6 +43,7 @@ describe("parseSpec", () => {
           minReadySeconds: 5,
           progressDeadlineSeconds: 600,
         },
+        deletionPolicy: "Retain",
         acknowledge: [],
       },
     });

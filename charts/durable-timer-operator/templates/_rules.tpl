@@ -8,6 +8,7 @@
     - get
     - list
     - watch
+    - patch
 - apiGroups:
     - durabletimer.dev
   resources:
@@ -52,6 +53,12 @@
     - pods
   verbs:
     - list
+- apiGroups:
+    - ""
+  resources:
+    - namespaces
+  verbs:
+    - get
 - apiGroups:
     - events.k8s.io
   resources:

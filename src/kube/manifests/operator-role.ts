@@ -2,6 +2,7 @@
  * Everything that the operator may do in Kubernetes, as data: the chart's roles are made from it, and the tests run the
  * operator with exactly these.
  *
+ * The resource itself is patched for its finalizer alone. Its namespace is read to know one that is being deleted.
  * Secrets are read by name and never listed or watched. Nothing may be deleted: what belongs to a resource goes with it by
  * its owner reference.
  */
@@ -17,13 +18,14 @@ export type PolicyRule = {
 
 /** In each namespace that is watched, or in all of them. */
 export const operatorRules: readonly PolicyRule[] = [
-  { apiGroups: [apiGroup], resources: [resourceNames.plural], verbs: ["get", "list", "watch"] },
+  { apiGroups: [apiGroup], resources: [resourceNames.plural], verbs: ["get", "list", "watch", "patch"] },
   { apiGroups: [apiGroup], resources: [`${resourceNames.plural}/status`], verbs: ["update"] },
   { apiGroups: ["apps"], resources: ["deployments"], verbs: ["get", "list", "watch", "create", "patch"] },
   { apiGroups: ["policy"], resources: ["poddisruptionbudgets"], verbs: ["get", "create", "patch"] },
   { apiGroups: [""], resources: ["serviceaccounts"], verbs: ["get", "create", "patch"] },
   { apiGroups: [""], resources: ["secrets"], verbs: ["get"] },
   { apiGroups: [""], resources: ["pods"], verbs: ["list"] },
+  { apiGroups: [""], resources: ["namespaces"], verbs: ["get"] },
   { apiGroups: ["events.k8s.io"], resources: ["events"], verbs: ["create", "patch"] },
 ];
 

@@ -35,9 +35,10 @@ export function workersFacts(sight: WorkersSight): WorkersFacts {
   };
 }
 
-function rollout(deployment: V1Deployment | undefined): Pick<WorkersFacts, "replicas" | "updatedReplicas" | "readyReplicas" | "isObserved" | "hasExceededDeadline"> {
+function rollout(deployment: V1Deployment | undefined): Pick<WorkersFacts, "wantedReplicas" | "replicas" | "updatedReplicas" | "readyReplicas" | "isObserved" | "hasExceededDeadline"> {
   const { replicas = 0, updatedReplicas = 0, readyReplicas = 0, observedGeneration = 0 } = deployment?.status ?? {};
   return {
+    wantedReplicas: deployment?.spec?.replicas ?? (deployment === undefined ? 0 : 1),
     replicas,
     updatedReplicas,
     readyReplicas,

@@ -30,6 +30,10 @@ export type Action = { readonly because: string } & (
     }
   | { readonly kind: "PauseConsumer"; readonly role: ConsumerRole; readonly stream: string; readonly consumer: string; readonly untilMs: EpochMs }
   | { readonly kind: "UnpauseConsumer"; readonly role: ConsumerRole; readonly stream: string; readonly consumer: string }
+  /** Only while the resource is being deleted. Its stamp is looked at again; `isForced` when a person accepted what it holds. */
+  | { readonly kind: "DeleteStream"; readonly role: StreamRole; readonly stream: string; readonly ownerId: string; readonly isForced: boolean }
+  /** Holds the resource in a later deletion, or lets go of it. Nothing else is done in the same pass: it makes a new version. */
+  | { readonly kind: "SetFinalizer"; readonly isHeld: boolean }
   /** `changes` is empty when there are none yet. */
   | { readonly kind: "ApplyWorkers"; readonly desired: DesiredWorkers; readonly changes: readonly string[] }
 );

@@ -27,6 +27,9 @@ export type Claims =
   | { readonly kind: "clear"; readonly claims: ReadonlyMap<StreamRole, Claim> }
   | { readonly kind: "refused"; readonly stall: Cause };
 
+/** Stands for the owner of a stream that nobody owns; an owner id has slashes. */
+export const nobody = "nobody";
+
 /** The owner id of a resource. */
 export function ownOwnerId({ clusterId, resource }: { readonly clusterId: string; readonly resource: Pick<ObservedResource, "key"> }): string {
   return ownerId({ clusterId, ...resource.key });
@@ -57,7 +60,7 @@ function judgeClaim(observed: Observed, role: StreamRole, facts: StreamFacts): J
   const mayAdopt = stamp !== undefined && policy === "FromOwner" && stamp.ownerId === fromOwner;
   if ((isOwn || mayAdopt) && stamp.layoutVersion > layoutVersion) return { kind: "refused", stall: tooNew(facts.name, stamp) };
   if (isOwn) return { kind: "allowed", claim: { role, facts, stamp } };
-  if (stamp === undefined && policy === "IfUnowned") return { kind: "allowed", claim: { role, facts, stamp, adoptedFrom: "nobody" } };
+  if (stamp === undefined && policy === "IfUnowned") return { kind: "allowed", claim: { role, facts, stamp, adoptedFrom: nobody } };
   if (mayAdopt) return { kind: "allowed", claim: { role, facts, stamp, adoptedFrom: stamp.ownerId } };
   return { kind: "refused", stall: refusal(facts.name, stamp) };
 }

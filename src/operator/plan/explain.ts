@@ -40,6 +40,10 @@ export function explainAction(action: Action): string {
       return `Pause consumer ${action.consumer} on ${action.stream} until ${isoFromEpochMs(action.untilMs)}`;
     case "UnpauseConsumer":
       return `Open consumer ${action.consumer} on ${action.stream}`;
+    case "DeleteStream":
+      return `Delete stream ${action.stream}`;
+    case "SetFinalizer":
+      return action.isHeld ? "Hold the resource until its streams are deleted" : "Let go of the resource";
     case "ApplyWorkers":
       return action.changes.length === 0 ? "Create the workers" : `Update the workers (${action.changes.join(", ")})`;
   }

@@ -20,6 +20,12 @@ export type ObservedResource = {
   /** Opaque; a status write is refused with a conflict when it is no longer the last. */
   readonly resourceVersion: string;
   readonly isDeletionRequested: boolean;
+  /** Since when it is being deleted. */
+  readonly deletionRequestedAtMs?: EpochMs;
+  /** What holds it in deletion; absent where nothing can. */
+  readonly finalizers?: readonly string[];
+  /** Its namespace is being deleted, and everything in it. Looked at only while the resource itself is. */
+  readonly isNamespaceEnding?: boolean;
   readonly annotations: Readonly<Record<string, string>>;
   /** Valid, with every default filled in. */
   readonly spec: DurableTimerSpec;
@@ -160,6 +166,8 @@ export type WorkersFacts = {
   readonly foreign: readonly string[];
   /** Same-named objects that are about to go: in deletion, or left by an earlier resource of this name. */
   readonly leaving: readonly string[];
+  /** How many there should be, as they were last told. */
+  readonly wantedReplicas: number;
   readonly replicas: number;
   readonly updatedReplicas: number;
   readonly readyReplicas: number;

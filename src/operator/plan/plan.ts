@@ -4,7 +4,7 @@
  *
  * 1. As desired means no actions. A plan never contains a write that would change nothing.
  * 2. The actions of a plan may be carried out up to any point; the next plan continues from what is then observed.
- * 3. No action deletes anything (I14).
+ * 3. No action deletes anything, unless the resource is being deleted and its policy is Delete (I14).
  * 4. The status describes what was observed, before the actions: a gate opens only when a look has proved it.
  * 5. A stop that the spec asks for comes first, then the workers' updates: a repair that fails holds up neither.
  */
@@ -15,9 +15,10 @@ import type { Action } from "./action.ts";
 import { judgeBroker } from "./broker.ts";
 import type { BrokerVerdict, ReachedBroker } from "./broker.ts";
 import { judgeCapacity, judgeReplicas } from "./capacity.ts";
+import { finalizerChange, judgeDeletion } from "./deletion.ts";
 import { failureMessage, isPassing, shownFailure } from "./failures.ts";
 import type { FailureFact, Observed } from "./observed.ts";
-import { behindBroker, judgeHeld, judgeWithoutBroker } from "./outage.ts";
+import { judgeHeld, judgeWithoutBroker } from "./outage.ts";
 import { judgeResume, judgeStartPause } from "./pauses.ts";
 import { brokerStatus, nextStatus } from "./status.ts";
 import type { JudgedParts, StatusParts } from "./status.ts";
@@ -48,11 +49,19 @@ export function plan(observed: Observed): Plan {
   const status = nextStatus(observed, judged);
   const { requeueAfterMs } = judged;
   return {
-    actions: judged.isPaused ? [] : judged.actions,
+    actions: actionsOf(observed, judged),
     status,
-    events: [...transitionEvents(observed.resource.status, status), ...restoredEvents(judged.restored)],
+    events: [...transitionEvents(observed.resource.status, status), ...restoredEvents(judged.restored), ...(judged.told ?? [])],
     ...(requeueAfterMs === undefined ? {} : { requeueAfterMs }),
   };
+}
+
+/** A pause stops everything but a deletion: a paused resource that could not be deleted would hold up its whole namespace. */
+function actionsOf(observed: Observed, { actions, isPaused }: Judged): readonly Action[] {
+  if (observed.resource.isDeletionRequested) return actions;
+  if (isPaused) return [];
+  const hold = finalizerChange(observed);
+  return hold === undefined ? actions : [hold];
 }
 
 /** An action that failed, as data. */
@@ -62,7 +71,7 @@ export type FailedAction = { readonly action: Action; readonly failure: FailureF
 export function planAfterFailures(observed: Observed, failed: readonly FailedAction[]): Pick<Plan, "status" | "events"> {
   const judged = judge(observed);
   const status = nextStatus(observed, { ...judged, ...failuresVerdict(judged, failed) });
-  return { status, events: [...transitionEvents(observed.resource.status, status), ...restoredEvents(judged.restored)] };
+  return { status, events: [...transitionEvents(observed.resource.status, status), ...restoredEvents(judged.restored), ...(judged.told ?? [])] };
 }
 
 type Judged = JudgedParts & { readonly isPaused: boolean };
@@ -151,13 +160,6 @@ function judgeDelivery(observed: Observed, at: { readonly broker: ReachedBroker;
 
 const deliveryTypes = ["ResumeOpen", "AdmissionOpen", "CapacityOK"] as const;
 
-/** Streams outlive the resource; workers go by their owner, or are stopped when the resource is gone. */
-function judgeDeletion({ resource }: Observed): JudgedParts {
-  const because = cause("Deleting", "The resource is being deleted. Its streams and what they hold stay.");
-  const kept = carriedOver(resource.status, ["BrokerReachable", "BrokerCompatible", "TopologyReady", "WorkersReady", ...behindBroker.slice(1), "CredentialsValid"]);
-  return { wanted: [...kept, want("Ready", "False", because)], actions: [], progress: because, restored: [] };
-}
-
 /** Every failure is told; one that needs a person gives the reason. */
 function failuresVerdict(judged: Judged, failed: readonly FailedAction[]): Partial<Verdict> {
   // A lost race is looked at again at once and is nobody's business.
@@ -189,6 +191,8 @@ function gateOf({ kind }: Action): ConditionType {
     case "WriteOwnerKey":
     case "CreateConsumer":
     case "UpdateConsumer":
+    case "DeleteStream":
+    case "SetFinalizer":
       return "TopologyReady";
   }
 }

@@ -13,6 +13,7 @@ import { ownOwnerId } from "./claims.ts";
 import { concludedConditions } from "./conclude.ts";
 import type { Incident, StreamEntry } from "./losses.ts";
 import type { Observed, ObservedResource } from "./observed.ts";
+import type { PlannedEvent } from "./transitions.ts";
 import type { TimerCounts } from "./timer-counts.ts";
 import { cause, want } from "./verdict.ts";
 import type { Verdict } from "./verdict.ts";
@@ -36,6 +37,8 @@ export type JudgedParts = Verdict &
   StatusParts & {
     /** Names of streams that a native backup brought back. */
     readonly restored: readonly string[];
+    /** News that no condition tells. */
+    readonly told?: readonly PlannedEvent[];
   };
 
 /** The next status of an observed resource. */

@@ -81,7 +81,8 @@ function shownIncidents(losses: readonly Loss[]): readonly Incident[] {
   return losses.filter(({ isAcknowledged, incident }) => !isAcknowledged || incident.id.startsWith("emptied-")).map(({ incident }) => incident);
 }
 
-function topologyOf({ observed, claims }: Scene): Topology {
+/** The streams and consumers that are wanted, each in the life that it has. */
+export function topologyOf({ observed, claims }: Pick<Scene, "observed" | "claims">): Topology {
   const { resource, freshIncarnation } = observed;
   const of = (role: StreamRole): string => claims.get(role)?.stamp?.incarnation || freshIncarnation;
   const incarnations = {

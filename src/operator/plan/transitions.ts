@@ -38,6 +38,9 @@ export function actionEvent(action: Action): PlannedEvent | undefined {
       return event(action.isRepair ? "DriftRepaired" : "ConsumerUpdated", `Updated ${action.changes.join(", ")} of consumer ${nameIn(action.config, "durable_name")}.`);
     case "ApplyWorkers":
       return action.changes.length === 0 ? event("WorkersCreated", "Created the workers.") : event("WorkersUpdated", `Updated ${action.changes.join(", ")} of the workers.`);
+    case "DeleteStream":
+      return event("StreamDeleted", `Deleted stream ${action.stream}.`);
+    case "SetFinalizer":
     case "WriteOwnerKey":
     case "PauseConsumer":
     case "UnpauseConsumer":

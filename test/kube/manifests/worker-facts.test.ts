@@ -17,7 +17,7 @@ test("a rollout that is complete", () => {
   const status = { observedGeneration: 3, replicas: 2, updatedReplicas: 2, readyReplicas: 2 };
   expect(workersFacts({ ...sight, deployment: deployment(status) })).toEqual({
     exists: true, drift: [], foreign: [], leaving: [],
-    replicas: 2, updatedReplicas: 2, readyReplicas: 2,
+    wantedReplicas: 2, replicas: 2, updatedReplicas: 2, readyReplicas: 2,
     isObserved: true, hasExceededDeadline: false,
     selector: "a=1,b=2", image: "a:1", templateHash: "abc", problem: "",
   });

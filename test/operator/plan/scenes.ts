@@ -90,7 +90,7 @@ export function topologyOf(of: DurableTimerSpec, incarnation = oldIncarnation): 
 
 export function readyWorkers(replicas: number): WorkersFacts {
   return {
-    exists: true, drift: [], foreign: [], leaving: [], replicas, updatedReplicas: replicas, readyReplicas: replicas, isObserved: true,
+    exists: true, drift: [], foreign: [], leaving: [], wantedReplicas: replicas, replicas, updatedReplicas: replicas, readyReplicas: replicas, isObserved: true,
     hasExceededDeadline: false, selector: "durabletimer.dev/name=orders", image: "worker:1", templateHash: "5d8f", problem: "",
   };
 }
