@@ -4,6 +4,7 @@ import { describeFailure } from "../base/failure.ts";
 import { brokerLossGraceMs, wakesHeldMax } from "../base/limits.ts";
 import type { DurationMs } from "../base/units.ts";
 import { openBroker } from "../nats/core/connection.ts";
+import { natsClockProbe } from "../nats/clock-probe.ts";
 import { openWorkerPorts } from "../nats/worker-ports.ts";
 import { workerConfigVariable, workerNameVariable } from "../resource/names.ts";
 import { readWorkerConfig, type WorkerConfig } from "../resource/worker-config.ts";
@@ -14,6 +15,8 @@ import { openHealth } from "../telemetry/health.ts";
 import { logLevels, openLog } from "../telemetry/log.ts";
 import { exposition, openRegistry, workerMetrics } from "../telemetry/metrics.ts";
 import { topologyRules } from "../topology/requirements.ts";
+import { ClockWatch } from "../worker/clock-watch.ts";
+import type { SourceName } from "../worker/ports.ts";
 import { Worker } from "../worker/worker.ts";
 import { stopSignals } from "./signals.ts";
 
@@ -46,7 +49,11 @@ async function run({ config, workerId, log, stop, hurry }: Run): Promise<void> {
   const clock = systemClock;
   const broker = openBroker({ ...config.nats, name: `durable-timer-worker ${workerId}` }, { clock, random: systemRandom });
   const lookahead = Math.min(config.lookahead, wakesHeldMax);
-  const ports = openWorkerPorts(broker, { clock, lookahead, rules: topologyRules });
+  const onStalled = (source: SourceName): void => {
+    metrics.sourceStalled(source);
+    log.warn({ loop: source }, "Asked a consumer anew that delivered nothing of what it held");
+  };
+  const ports = openWorkerPorts(broker, { clock, lookahead, rules: topologyRules, onStalled });
   const worker = new Worker({ ports, settings: { ...config, lookahead, workerId }, clock, random: systemRandom, sha256: systemSha256, log, metrics });
   const health = await openHealth({
     port: config.healthPort, ...(process.env["DURABLE_TIMER_HEALTH_HOST"] === undefined ? {} : { host: process.env["DURABLE_TIMER_HEALTH_HOST"] }),
@@ -56,6 +63,8 @@ async function run({ config, workerId, log, stop, hurry }: Run): Promise<void> {
   });
   log.info({ healthPort: health.port, servers: config.nats.servers }, "Started the worker");
   watchBroker({ broker, log, metrics, worker });
+  const ended = new AbortController();
+  const clocks = new ClockWatch({ probe: natsClockProbe(broker.jetStream, clock), clock, log, metrics }).run(ended.signal);
   try {
     await worker.run({ stop, hurry });
   } catch (error) {
@@ -63,7 +72,8 @@ async function run({ config, workerId, log, stop, hurry }: Run): Promise<void> {
     log.error({ err: error, problem: describeFailure(error) }, "Stopped the worker for a bug");
     process.exitCode = 1;
   }
-  await Promise.race([broker.close(), clock.sleep(brokerCloseMsMax)]);
+  ended.abort();
+  await Promise.race([Promise.all([broker.close(), clocks]), clock.sleep(brokerCloseMsMax)]);
   await health.close();
   log.info({}, "Stopped the worker");
   process.exit();

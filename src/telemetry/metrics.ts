@@ -161,13 +161,22 @@ function collectionMetrics(registry: Registry): Pick<WorkerMetrics, "collectionA
   };
 }
 
-function connectionMetrics(registry: Registry): Pick<WorkerMetrics, "brokerConnected" | "brokerEpoch"> {
+function connectionMetrics(registry: Registry): Pick<WorkerMetrics, "brokerConnected" | "brokerEpoch" | "sourceStalled" | "clockSkew"> {
   const registers = [registry];
+  const stalls = new Counter({ name: "durable_timer_worker_source_stalls_total", help: "Times that a consumer held messages, delivered none although it was asked, and was asked anew.", labelNames: ["loop"], registers });
+  const skew = new Gauge({ name: "durable_timer_worker_clock_skew_seconds", help: "How far the brokers' clocks are certainly apart from this machine's, positive when ahead; nothing is decided by this machine's clock.", registers });
+  const leaderSkew = new Gauge({ name: "durable_timer_worker_leader_clock_skew_seconds", help: "How far the clocks of two servers that lead streams are certainly apart.", registers });
+  for (const loop of keysOf(loops)) stalls.inc({ loop }, 0);
   const connected = new Gauge({ name: "durable_timer_worker_broker_connected", help: "1 while connected to the broker, else 0.", registers });
   const epoch = new Gauge({ name: "durable_timer_worker_broker_epoch", help: "Grows at each disconnect.", registers });
   return {
     brokerConnected: (isConnected) => { connected.set(Number(isConnected)); },
     brokerEpoch: (count) => { epoch.set(count); },
+    sourceStalled: (loop) => { stalls.inc({ loop }); },
+    clockSkew: ({ workerMs, leadersMs }) => {
+      skew.set(seconds(workerMs));
+      leaderSkew.set(seconds(leadersMs));
+    },
   };
 }
 

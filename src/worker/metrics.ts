@@ -103,6 +103,10 @@ export interface WorkerMetrics {
   collectionEnded(result: CollectionResult, durationMs: DurationMs): void;
   /** How long the oldest archive record that is still there has been due for collection; 0 when none is. */
   collectionBehind(overdueMs: DurationMs): void;
+  /** A source's consumer held messages and delivered none of them; it was asked anew. */
+  sourceStalled(loop: SourceName): void;
+  /** How far clocks are certainly apart: the brokers' from this machine's (signed, positive when ahead), and leaders' from each other. */
+  clockSkew(skew: { readonly workerMs: DurationMs; readonly leadersMs: DurationMs }): void;
   brokerConnected(isConnected: boolean): void;
   /** Grows at each disconnect. */
   brokerEpoch(epoch: number): void;

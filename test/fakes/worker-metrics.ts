@@ -12,6 +12,7 @@ export class FakeWorkerMetrics implements WorkerMetrics {
   readonly collections: CollectionResult[] = [];
   overdueMs: number | undefined;
   readonly admissions: { readonly isOpen: boolean; readonly reason: AdmissionReason }[] = [];
+  readonly skews: { readonly workerMs: DurationMs; readonly leadersMs: DurationMs }[] = [];
   usagePercent: number | undefined;
   lostStreams: readonly DataStream[] = [];
   held = 0;
@@ -85,6 +86,14 @@ export class FakeWorkerMetrics implements WorkerMetrics {
 
   collectionBehind(overdueMs: DurationMs): void {
     this.overdueMs = overdueMs;
+  }
+
+  sourceStalled(loop: string): void {
+    this.#add(`${loop} stalled`, 1);
+  }
+
+  clockSkew(skew: { readonly workerMs: DurationMs; readonly leadersMs: DurationMs }): void {
+    this.skews.push(skew);
   }
 
   brokerConnected(isConnected: boolean): void {
