@@ -67,6 +67,13 @@ export const specRules: readonly SpecRule[] = [
     problem: "must be less than intervalSeconds",
     holds: ({ sweep }) => sweep.graceSeconds < sweep.intervalSeconds,
   },
+  ...(["afterSeconds", "dedupeSeconds"] as const).map((field) => ({
+    at: "retention.archive",
+    field,
+    cel: `self.policy != 'Expire' || has(self.${field})`,
+    problem: "is required when the policy is Expire",
+    holds: ({ retention: { archive } }: DurableTimerSpec) => archive.policy !== "Expire" || archive[field] !== undefined,
+  })),
   {
     at: "workers",
     field: "progressDeadlineSeconds",

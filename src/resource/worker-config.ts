@@ -41,6 +41,7 @@ export const workerConfigSchema = z.object({
   admission: z.object({ closePercent: z.int().min(1).max(100), reopenPercent: z.int().min(0).max(100) }),
   feedback: optional(z.object({ timeoutMs: durationMs, onTimeout: z.enum(["none", "fail", "resume_again"]) })),
   sweep: z.object({ intervalMs: durationMs, graceMs: durationMs }),
+  retention: optional(z.object({ archiveAgeMs: durationMs, dedupeMs: durationMs })),
   lookahead: z.int().min(1),
   shutdownGraceMs: durationMs,
   healthPort: z.int().min(0).max(65_535),
@@ -66,6 +67,7 @@ export function workerConfigOf(spec: DurableTimerSpec, folders: SecretFolders): 
     admission: { closePercent: spec.admission.closePercent, reopenPercent: spec.admission.reopenPercent },
     ...feedbackOf(spec),
     sweep: { intervalMs: seconds(sweep.intervalSeconds), graceMs: seconds(sweep.graceSeconds) },
+    ...retentionOf(spec),
     // As the spec has it: a bound of ours in it would roll every worker whenever a release changes the bound.
     lookahead: workers.maxAckPending,
     shutdownGraceMs: seconds(workers.terminationGracePeriodSeconds - exitSeconds),
@@ -96,6 +98,13 @@ function feedbackOf({ feedback }: DurableTimerSpec): Pick<WorkerConfig, "feedbac
   const timeoutMs = seconds(feedback.timeoutSeconds);
   if (feedback.onTimeout === "None" && timeoutMs === feedbackTimeoutMsDefault) return {};
   return { feedback: { timeoutMs, onTimeout: policies[feedback.onTimeout] } };
+}
+
+/** Nothing while everything is kept, for the same reason. */
+function retentionOf({ retention: { archive } }: DurableTimerSpec): Pick<WorkerConfig, "retention"> {
+  const { policy, afterSeconds, dedupeSeconds } = archive;
+  if (policy === "Keep" || afterSeconds === undefined || dedupeSeconds === undefined) return {};
+  return { retention: { archiveAgeMs: seconds(afterSeconds), dedupeMs: seconds(dedupeSeconds) } };
 }
 
 const policies = { None: "none", Fail: "fail", ResumeAgain: "resume_again" } as const;

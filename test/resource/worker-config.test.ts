@@ -25,6 +25,7 @@ describe("workerConfigOf", () => {
       admission: { closePercent: 90, reopenPercent: 50 },
       feedback: { timeoutMs: 600_000, onTimeout: "resume_again" },
       sweep: { intervalMs: 60_000, graceMs: 2_000 },
+      retention: { archiveAgeMs: 2_592_000_000, dedupeMs: 604_800_000 },
       lookahead: 500,
       shutdownGraceMs: 55_000,
       healthPort: 8080,
@@ -46,6 +47,12 @@ describe("workerConfigOf", () => {
   it("does not change when admission is closed, so that an emergency stop is no rollout", () => {
     const closed = spec({ admission: { state: "Closed" }, resume: { state: "Paused" }, workers: { replicas: 9 } });
     expect(workerConfigText(workerConfigOf(closed, folders))).toBe(workerConfigText(workerConfigOf(spec({}), folders)));
+  });
+
+  it("says nothing of retention while everything is kept, so that its arrival rolls nobody", () => {
+    expect(workerConfigOf(spec({}), folders)).not.toHaveProperty("retention");
+    expect(workerConfigOf(spec({ retention: { archive: { policy: "Keep", afterSeconds: 3_600, dedupeSeconds: 7_200 } } }), folders)).not.toHaveProperty("retention");
+    expect(workerConfigOf(spec({ retention: { archive: { policy: "Expire", afterSeconds: 3_600, dedupeSeconds: 7_200 } } }), folders).retention).toEqual({ archiveAgeMs: 3_600_000, dedupeMs: 7_200_000 });
   });
 
   it("says nothing of the feedback policy unless it differs from what workers do anyway, so that its arrival rolls nobody", () => {
