@@ -2,8 +2,9 @@
 
 import type { TimerClient } from "../../src/client/client.ts";
 import type { BrokerConnection } from "../../src/nats/core/jetstream.ts";
-import { consumerNames, streamNames } from "../../src/protocol/names.ts";
-import { readResume } from "../../src/protocol/resume.ts";
+import { prepareFeedback } from "../../src/client/feedback.ts";
+import { commandSubjects, consumerNames, headerNames, streamNames } from "../../src/protocol/names.ts";
+import { readResume, type Resume } from "../../src/protocol/resume.ts";
 import { systemSha256 } from "../../src/system/sha256.ts";
 
 /** One resume: when it was due, and when the broker stored it. */
@@ -52,11 +53,20 @@ export class LiveTraffic {
     await Promise.all(pending);
   }
 
+  /** The flow's answer, so that timers end as they do in life. */
+  #complete(broker: BrokerConnection, resume: Resume): void {
+    const { lineage, generation, fence, snapshotHash } = resume;
+    const message = prepareFeedback({ verb: "complete", target: { lineage, generation, fence, snapshotHash }, body: new Uint8Array(0) }, { brokerPayloadBytesMax: undefined }, systemSha256);
+    const publish = broker.jetStream.publish([{ subject: commandSubjects.complete, headers: [[headerNames.context, message.contextHeader]], body: message.body, messageId: message.messageId }]);
+    publish.then(([outcome]) => { if (outcome?.kind !== "stored") this.#failedCount += 1; }, () => { this.#failedCount += 1; });
+  }
+
   async #takeResumes(broker: BrokerConnection): Promise<void> {
     const source = broker.jetStream.openSource({ stream: streamNames.resumes, consumer: consumerNames.resume, lookahead: 500 });
     while (!this.#stop.signal.aborted) {
       for (const delivered of await source.take({ max: 500, expiresMs: 1_000 as never, signal: this.#stop.signal })) {
         const read = readResume(delivered.message, systemSha256);
+        if (read.ok) this.#complete(broker, read.resume);
         if (read.ok) this.#resumed.push({ dueAtMs: read.resume.dueAtMs, lateMs: Number(delivered.message.timestampNs / 1_000n) / 1_000 - read.resume.dueAtMs });
         delivered.settle({ kind: "ack" });
       }

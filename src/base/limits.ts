@@ -162,6 +162,8 @@ export const rejectedSlotCount = 256;
 export const rejectedTextCharsMax = 2_048;
 /** Contexts of rejected commands are kept this long: a week, after which a flood of them gives its space back. */
 export const rejectedTtlMs = ms(604_800_000);
+/** Contexts that a worker keeps per code and second, once as many as may be on their way were kept at once. */
+export const rejectedPerSecondMax = 16;
 /** Contexts of rejected commands on their way to their slots; beyond, they are dropped. */
 export const rejectedInFlightMax = 64;
 
@@ -187,8 +189,8 @@ export const admissionUsageAgeMsMax = ms(10_000);
 
 // --- Sweep -----------------------------------------------------------------------------------------------------
 
-/** State records read per pull of the walk. */
-export const sweepPullSizeMax = 5_000;
+/** State records read per pull of the walk: larger ones are no faster, and more of them lie here at once. */
+export const sweepPullSizeMax = 1_000;
 /** Records examined together against schedules and wakes. */
 export const sweepProbeSizeMax = 256;
 /** Pause after each portion of the walk, in which whatever else the process has to do gets its turn. */

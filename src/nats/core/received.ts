@@ -44,10 +44,17 @@ export function deliveryInfo(reply: string): DeliveryInfo | undefined {
   if (tokens[0] !== "$JS" || tokens[1] !== "ACK" || tokens.length < shortFormTokens) return undefined;
   const at = tokens.length === shortFormTokens ? 4 : 6;
   const [delivered, streamSequence, , timestamp, pending] = tokens.slice(at);
-  const counts = [delivered, streamSequence, pending].map((token) => (digits.test(token ?? "") ? Number(token) : Number.NaN));
-  const [deliveryCount, sequence, pendingCount] = counts;
-  if (timestamp === undefined || !digits.test(timestamp) || !counts.every(Number.isSafeInteger)) return undefined;
-  return { deliveryCount: deliveryCount ?? 0, streamSequence: sequence ?? 0, timestampNs: BigInt(timestamp), pending: pendingCount ?? 0 };
+  const [deliveryCount, sequence, pendingCount] = [countIn(delivered), countIn(streamSequence), countIn(pending)];
+  if (deliveryCount === undefined || sequence === undefined || pendingCount === undefined) return undefined;
+  if (timestamp === undefined || !digits.test(timestamp)) return undefined;
+  return { deliveryCount, streamSequence: sequence, timestampNs: BigInt(timestamp), pending: pendingCount };
+}
+
+/** Without an array of its own: a walk over a million messages comes here three million times. */
+function countIn(token: string | undefined): number | undefined {
+  if (token === undefined || !digits.test(token)) return undefined;
+  const count = Number(token);
+  return Number.isSafeInteger(count) ? count : undefined;
 }
 
 const shortFormTokens = 9;
