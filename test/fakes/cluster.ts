@@ -34,7 +34,10 @@ export class FakeCluster implements ClusterPort {
   #uidCount = 0;
   readonly #listeners = new Set<(key: ResourceKey) => void>();
 
-  constructor(options: { readonly connection: BrokerConnectionOptions }) {
+  readonly #clusterId: string;
+
+  constructor(options: { readonly connection: BrokerConnectionOptions; readonly clusterId?: string }) {
+    this.#clusterId = options.clusterId ?? "fake-cluster";
     this.connection = { kind: "resolved", options: options.connection, warnings: [] };
   }
 
@@ -72,7 +75,7 @@ export class FakeCluster implements ClusterPort {
   }
 
   clusterId(): string {
-    return "fake-cluster";
+    return this.#clusterId;
   }
 
   async readResource(key: ResourceKey): Promise<ReadResource> {

@@ -56,6 +56,50 @@ describe("the resource", () => {
   });
 });
 
+describe("a resource that is being deleted", () => {
+  const pathOf = (name: string): string => `${timersPath(bed.namespace.name)}/${name}`;
+  const finalizersOf = async (name: string): Promise<readonly string[] | undefined> => (await bed.get(pathOf(name)) as { readonly metadata: { readonly finalizers?: readonly string[] } }).metadata.finalizers;
+
+  test("is held by our finalizer, beside others, until we let go of it", async () => {
+    await bed.createTimer("held", { deletionPolicy: "Delete" });
+    await bed.namespace.admin({ method: "PATCH", path: pathOf("held"), body: { metadata: { finalizers: ["example.com/theirs"] } } });
+    const resource = await bed.observed("held");
+    expect(await bed.cluster.setFinalizer(resource, true)).toEqual({ kind: "done" });
+    expect(await finalizersOf("held")).toEqual(["example.com/theirs", "durabletimer.dev/streams"]);
+    expect(await bed.cluster.setFinalizer(resource, false), "another version by now").toMatchObject({ kind: "failed", failure: { kind: "conflict" } });
+    await bed.namespace.admin({ method: "DELETE", path: pathOf("held") });
+    const deleted = await bed.observed("held");
+    expect(deleted).toMatchObject({ isDeletionRequested: true, isNamespaceEnding: false, deletionRequestedAtMs: expect.any(Number) as number });
+    expect(await bed.cluster.setFinalizer(deleted, false)).toEqual({ kind: "done" });
+    expect(await finalizersOf("held")).toEqual(["example.com/theirs"]);
+    await bed.namespace.admin({ method: "PATCH", path: pathOf("held"), body: { metadata: { finalizers: [] } } });
+    expect(await bed.cluster.readResource({ namespace: bed.namespace.name, name: "held" })).toEqual({ kind: "absent" });
+    expect(await bed.cluster.setFinalizer(deleted, false), "gone is let go").toEqual({ kind: "done" });
+  });
+
+  test("takes changes of its policy and acknowledgements while it is held", async () => {
+    await bed.cluster.setFinalizer(await bed.createTimer("changing", { deletionPolicy: "Delete" }), true);
+    await bed.namespace.admin({ method: "DELETE", path: pathOf("changing") });
+    await bed.namespace.admin({ method: "PATCH", path: pathOf("changing"), body: { spec: { deletionPolicy: "Retain", acknowledge: ["delete-data-00000000"] } } });
+    const changed = await bed.observed("changing");
+    expect(changed).toMatchObject({ isDeletionRequested: true, spec: { deletionPolicy: "Retain", acknowledge: ["delete-data-00000000"] } });
+    await bed.cluster.setFinalizer(changed, false);
+  });
+
+  test("is seen with a namespace that is being deleted", async () => {
+    const doomed = await openClusterBed("doomed");
+    const key = { namespace: doomed.namespace.name, name: "last" };
+    await doomed.cluster.setFinalizer(await doomed.createTimer("last", { deletionPolicy: "Delete" }), true);
+    await doomed.namespace.admin({ method: "DELETE", path: `${timersPath(key.namespace)}/last` });
+    await doomed.namespace.admin({ method: "DELETE", path: `/api/v1/namespaces/${key.namespace}` });
+    const seen = await doomed.observed("last");
+    expect(seen).toMatchObject({ isDeletionRequested: true, isNamespaceEnding: true });
+    expect(await doomed.cluster.setFinalizer(seen, false)).toEqual({ kind: "done" });
+    expect(await doomed.cluster.readResource(key)).toEqual({ kind: "absent" });
+    await doomed.close();
+  });
+});
+
 test("events are counted together, and only with the same words", async () => {
   const resource = await bed.createTimer("events");
   for (let count = 0; count < 3; count += 1) await bed.cluster.emitEvent(resource, { severity: "Warning", reason: "NotReady", message: "It is not." });

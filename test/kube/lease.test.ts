@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { leaderLeaseMs, leaderRenewDeadlineMs, leaderRetryMs } from "../../src/base/limits.ts";
-import { leadWhileElected, type LeaseEnd } from "../../src/kube/lease.ts";
+import { holdsLease, leadWhileElected, type LeaseEnd } from "../../src/kube/lease.ts";
 import { seededRandom } from "../../src/system/random.ts";
 import { settle, SteppedClock } from "../fakes/clock.ts";
 import { FakeLog } from "../fakes/log.ts";
@@ -139,4 +139,20 @@ test("a candidate that is asked to stop while it waits never leads", async () =>
   first.finish();
   first.stop();
   await clock.advance(leaderRetryMs);
+});
+
+test("whether a candidate holds the Lease is asked of the server, not remembered", async () => {
+  const [server, clock, path] = [new LeaseServer(), new SteppedClock(), { state: "up" as "up" | "down" }];
+  const ask = (identity: string) => holdsLease({ api: server.reachedBy(path), namespace: "n", name: "l", identity });
+  expect(await ask("first"), "nobody holds a Lease that does not exist").toMatchObject({ kind: "failed" });
+  const first = enter(server, clock, "first");
+  await settle();
+  expect([await ask("first"), (await ask("second")).kind]).toEqual([{ kind: "done" }, "failed"]);
+  path.state = "down";
+  expect(await ask("first"), "silence is no yes").toMatchObject({ kind: "failed", failure: { kind: "transient" } });
+  first.finish();
+  first.stop();
+  await clock.advance(leaderRetryMs);
+  path.state = "up";
+  expect(await ask("first"), "released").toMatchObject({ kind: "failed", failure: { kind: "conflict" } });
 });
