@@ -54,7 +54,7 @@ export function openWorkerPorts(connection: BrokerConnection, options: WorkerPor
       ),
     },
     outcomes: natsOutcomeOutlet(jetStream),
-    rejected: natsRejectedStore(jetStream, options.onRejectedLost ?? ignore),
+    rejected: natsRejectedStore(jetStream, { clock: options.clock, onLost: options.onRejectedLost ?? ignore }),
     clock,
     capacity: natsCapacityProbe(jetStream),
     data: natsDataProbe(jetStream, options.rules.readStamp),

@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { rejectedInFlightMax, rejectedSlotCount, rejectedTtlMs } from "../../src/base/limits.ts";
+import { rejectedInFlightMax, rejectedPerSecondMax, rejectedSlotCount, rejectedTtlMs } from "../../src/base/limits.ts";
+import type { JetStream } from "../../src/nats/core/jetstream.ts";
 import { natsRejectedStore } from "../../src/nats/rejected-store.ts";
 import { commandSubjects, rejectedSubject, streamNames } from "../../src/protocol/names.ts";
 import type { Rejected } from "../../src/worker/ports.ts";
 import { eventually, must } from "../conformance/jetstream.ts";
+import { SteppedClock } from "../fakes/clock.ts";
 import { openBed } from "./bed.ts";
 import type { Bed } from "./bed.ts";
 
@@ -30,9 +32,12 @@ describe("rejected commands", () => {
   });
 
   test("take no more room than their slots, however many there are", async () => {
+    const clock = new SteppedClock();
+    const store = natsRejectedStore(bed.connection.jetStream, { clock, onLost: () => undefined });
     for (let round = 0; round < 20; round += 1) {
       const before = must(await bed.connection.jetStream.streamState(streamNames.terminals)).lastSequence;
-      bed.ports.rejected.keep(Array.from({ length: 50 }, (_, index) => rejected(round * 50 + index)));
+      await clock.advance(10_000);
+      store.keep(Array.from({ length: 50 }, (_, index) => rejected(round * 50 + index)));
       await eventually("they are stored", async () => must(await bed.connection.jetStream.streamState(streamNames.terminals)).lastSequence >= before + 50);
     }
     expect(await messages()).toBeLessThanOrEqual(rejectedSlotCount);
@@ -41,7 +46,26 @@ describe("rejected commands", () => {
 
   test("beyond what may be on its way are counted and dropped", () => {
     let lostCount = 0;
-    natsRejectedStore(bed.connection.jetStream, (count) => (lostCount += count)).keep(Array.from({ length: rejectedInFlightMax + 6 }, (_, index) => rejected(index)));
+    natsRejectedStore(bed.connection.jetStream, { clock: new SteppedClock(), onLost: (count) => (lostCount += count) }).keep(Array.from({ length: rejectedInFlightMax + 6 }, (_, index) => rejected(index)));
     expect(lostCount).toBe(6);
+  });
+
+  test("of one code are kept at a pace, which leaves those of another alone", async () => {
+    let lostCount = 0;
+    const clock = new SteppedClock();
+    const stored: string[] = [];
+    const jetStream = { publish: (messages: readonly { readonly subject: string }[]) => { stored.push(...messages.map(({ subject }) => subject)); return Promise.resolve(messages.map(() => ({ kind: "stored" }))); } } as unknown as JetStream;
+    const store = natsRejectedStore(jetStream, { clock, onLost: (count) => (lostCount += count) });
+    for (let second = 0; second < 10; second += 1) {
+      for (let index = 0; index < 200; index += 1) {
+        store.keep([rejected(second * 200 + index)]);
+        await Promise.resolve();
+      }
+      await clock.advance(1_000);
+    }
+    expect(stored.length).toBe(rejectedInFlightMax + 9 * rejectedPerSecondMax);
+    expect(lostCount).toBe(2_000 - stored.length);
+    store.keep([{ ...rejected(1), code: "context_invalid" }]);
+    expect(stored.at(-1)).toContain("context_invalid");
   });
 });
