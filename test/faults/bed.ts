@@ -89,7 +89,7 @@ function openFlow({ world, ledger }: { readonly world: World; readonly ledger: L
   };
   const giveFeedback = async (verb: Extract<FeedbackVerb, "retry" | "complete">, target: FeedbackTarget, isSecondDelivery: boolean): Promise<boolean> => {
     for (let isRepeated = isSecondDelivery; !stopping.signal.aborted; isRepeated = true) {
-      const outcome = await world.client[verb](target, { outcomeTimeoutMs: 5_000 }).then((receipt) => receipt.outcome, () => undefined);
+      const outcome = await world.client[verb](target, { outcomeTimeoutMs: 15_000 }).then((receipt) => receipt.outcome, () => undefined);
       if (outcome?.kind === "rejected" && !(isRepeated && outcome.code === "stale")) rejected.push(`${outcome.code} ${target.lineage.execution} generation ${String(target.generation)}`);
       ledger.answered(verb, target, outcome);
       if (outcome !== undefined && outcome.kind !== "unknown") return true;
