@@ -44,19 +44,39 @@ type Fullness = { readonly reason: AdmissionReason; readonly percent: number };
 
 function fullestOf(usage: Usage): Fullness {
   const { state, snapshots, terminals, account } = usage;
+  const debts = debtsOf(usage);
+  const all: readonly Fullness[] = [
+    { reason: "state_full", percent: percentOf(state, debts.state) },
+    { reason: "snapshots_full", percent: percentOf(snapshots, debts.snapshots) },
+    { reason: "terminals_full", percent: percentOf(terminals, debts.terminals) },
+    { reason: "account_full", percent: percentOf(account, debts.account) },
+  ];
+  return all.reduce((fullest, one) => (one.percent > fullest.percent ? one : fullest));
+}
+
+/** Bytes, by where they lie. */
+export type Amounts = { readonly state: number; readonly snapshots: number; readonly terminals: number; readonly account: number };
+
+/** What everything alive may still write. */
+export function debtsOf({ state, snapshots, account }: Usage): Amounts {
   // Every record, marker and note counts as one live timer: a few too many, never too few.
   const liveCount = state.messages;
   const liveSnapshotBytes = snapshots.messages === 0 ? 0 : (snapshots.bytes / snapshots.messages) * liveCount;
-  const terminalBytes = state.bytes + liveCount * terminalGrowthBytes;
-  // Everything that a live timer will still write is written once per replica, and an account's usage counts each copy.
-  const owedBytes = liveSnapshotBytes + liveCount * (armedBytes + resumeContextBytes) + terminalBytes;
-  const all: readonly Fullness[] = [
-    { reason: "state_full", percent: percentOf(state, liveCount * recordGrowthBytes) },
-    { reason: "snapshots_full", percent: percentOf(snapshots, 0) },
-    { reason: "terminals_full", percent: percentOf(terminals, terminalBytes) },
-    { reason: "account_full", percent: percentOf(account, owedBytes * account.replicas) },
-  ];
-  return all.reduce((fullest, one) => (one.percent > fullest.percent ? one : fullest));
+  const terminals = state.bytes + liveCount * terminalGrowthBytes;
+  // Everything is written once per replica, and an account's usage counts each copy.
+  const owedBytes = liveSnapshotBytes + liveCount * (armedBytes + resumeContextBytes) + terminals;
+  return { state: liveCount * recordGrowthBytes, snapshots: 0, terminals, account: owedBytes * account.replicas };
+}
+
+/** A start in bytes: its context header and its body. */
+export type StartSize = { readonly contextBytes: number; readonly bodyBytes: number };
+
+/** What a start writes, and all that it may write until its end. */
+export function startCost({ contextBytes, bodyBytes }: StartSize, replicas: number): Amounts {
+  const record = contextBytes + recordBeyondContextBytes;
+  const snapshots = contextBytes + bodyBytes + storedOverheadBytes;
+  const terminals = record + terminalGrowthBytes;
+  return { state: record + recordGrowthBytes, snapshots, terminals, account: replicas * (record + 2 * snapshots + armedBytes + resumeContextBytes + terminals) };
 }
 
 function percentOf({ bytes, bytesMax }: Pick<StreamUsage, "bytes" | "bytesMax">, headroomBytes: number): number {
@@ -65,6 +85,10 @@ function percentOf({ bytes, bytesMax }: Pick<StreamUsage, "bytes" | "bytesMax">,
   return ((bytes + headroomBytes) / bytesMax) * 100;
 }
 
+/** A record has its start's lineage, and hashes, times and counters beside it; its message has a subject and an overhead. */
+const recordBeyondContextBytes = 512;
+/** Subject, header names and what the store adds to a message. */
+const storedOverheadBytes = 256;
 /** A record grows by a receipt, the fields of its next phase and longer counters while it lives. */
 const recordGrowthBytes = 320;
 /** An archived record is the live one, grown, with a failure code and message of the largest size. */

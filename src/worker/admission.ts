@@ -10,7 +10,8 @@ import { admissionPollMsMax, admissionPollMsMin, admissionUsageAgeMsMax } from "
 import type { Log } from "../base/log.ts";
 import type { DurationMs, MonotonicMs } from "../base/units.ts";
 import { WaiterList } from "../concurrency/waiters.ts";
-import { decideAdmission, initialAdmission, type AdmissionLimits, type AdmissionState } from "./admission-decide.ts";
+import { decideAdmission, initialAdmission, type AdmissionLimits, type AdmissionState, type StartSize } from "./admission-decide.ts";
+import { AdmissionRoom, type Pass } from "./admission-room.ts";
 import { decideData, describeLoss, initialData, isMadeAnew, isUndecidable, type DataState } from "./data-losses.ts";
 import type { WorkerMetrics } from "./metrics.ts";
 import type { CapacityProbe, DataLook, DataProbe } from "./ports.ts";
@@ -25,14 +26,23 @@ export type AdmissionOptions = {
   readonly metrics: WorkerMetrics;
 };
 
-/** What a loop waits for before it takes anything. */
-export type Gate = { readonly isOpen: () => boolean; readonly waitOpen: (signal: AbortSignal) => Promise<void> };
+/** What a loop waits for before it takes anything, and asks before it begins with what it has taken. */
+export type Gate = {
+  readonly isOpen: () => boolean;
+  readonly waitOpen: (signal: AbortSignal) => Promise<void>;
+  /** How many of these, in order, may be begun now. */
+  readonly admit: (sizes: readonly StartSize[]) => Promise<Pass>;
+};
 
 /** Knows whether starts may be taken, and lets those who wait know. */
-export class Admission {
+export class Admission implements Gate {
   readonly #options: AdmissionOptions;
   readonly #waiters = new WaiterList<true>();
   readonly #madeAnew = new AbortController();
+  readonly #ended = new AbortController();
+  readonly #room = new AdmissionRoom();
+  readonly #looked = new WaiterList<true>();
+  #hurry = new AbortController();
   #state: AdmissionState = initialAdmission;
   #data: DataState = initialData;
   #decidedAtMs: MonotonicMs;
@@ -52,10 +62,20 @@ export class Admission {
     await this.#wait(() => this.isOpen(), signal);
   }
 
+  /** Starts that fit in what was free at the last look; looks again first when not all of them do. */
+  async admit(sizes: readonly StartSize[]): Promise<Pass> {
+    if (!this.isOpen()) return noPass;
+    if (this.#room.fits(sizes)) return this.#room.take(sizes);
+    this.#hurry.abort();
+    await this.#looked.wait(this.#ended.signal);
+    return this.isOpen() ? this.#room.take(sizes) : noPass;
+  }
+
   /** Open for feedback and wakes, whatever room there is, unless what they are decided from is lost. */
   readonly dataGate: Gate = {
     isOpen: () => !isUndecidable(this.#data),
     waitOpen: (signal) => this.#wait(() => !isUndecidable(this.#data), signal),
+    admit: (sizes) => Promise.resolve(isUndecidable(this.#data) ? noPass : { count: sizes.length, done: () => undefined }),
   };
 
   /** Data streams that have lost what they held, as sentences for a person. */
@@ -73,9 +93,12 @@ export class Admission {
     while (!signal.aborted) {
       const before = this.#state;
       const sinceMs = (this.#options.clock.monotonicMs() - this.#decidedAtMs) as DurationMs;
+      this.#hurry = new AbortController();
       await this.#look();
-      await this.#options.clock.sleep(pollMs({ before, now: this.#state, sinceMs, closePercent: this.#options.limits.closePercent }), signal);
+      const waitMs = pollMs({ before, now: this.#state, sinceMs, closePercent: this.#options.limits.closePercent });
+      await this.#options.clock.sleep(waitMs, AbortSignal.any([signal, this.#hurry.signal]));
     }
+    this.#ended.abort();
     this.#waiters.dismiss();
   }
 
@@ -93,6 +116,7 @@ export class Admission {
     this.#state = decideAdmission(before, { usage: look === undefined ? undefined : usage, isDataWhole: look === undefined || this.#data.isWhole }, limits);
     // The answer is as old as its question.
     this.#decidedAtMs = beganAtMs;
+    this.#room.looked(look === undefined ? undefined : usage, beganAtMs);
     this.#report(before);
     this.#letIn();
   }
@@ -117,6 +141,7 @@ export class Admission {
   #letIn(): void {
     const waiting = this.#waiters.size;
     for (let index = 0; index < waiting; index += 1) this.#waiters.serve(true);
+    while (this.#looked.serve(true));
   }
 
   #report(before: AdmissionState): void {
@@ -145,6 +170,8 @@ export function pollMs(look: {
   const untilCloseMs = (closePercent - now.percent) / percentPerMs;
   return Math.min(admissionPollMsMax, Math.max(admissionPollMsMin, Math.floor(untilCloseMs / 4))) as DurationMs;
 }
+
+const noPass: Pass = { count: 0, done: () => undefined };
 
 /** While closed or not yet known: often enough to notice freed space soon. */
 const regularPollMs = 1_000 as DurationMs;

@@ -4,6 +4,7 @@ import type { Log } from "../base/log.ts";
 import type { Sha256 } from "../base/sha256.ts";
 import type { EpochMs, MonotonicMs } from "../base/units.ts";
 import type { CommandLimits } from "../protocol/command.ts";
+import type { Gate } from "./admission.ts";
 import type { WorkerMetrics } from "./metrics.ts";
 import type { Delivery, SourceName, WorkerPorts } from "./ports.ts";
 import type { Work } from "./step.ts";
@@ -18,8 +19,8 @@ export type LoopOptions = {
   readonly metrics: WorkerMetrics;
   readonly limits: CommandLimits;
   readonly lookahead: number;
-  /** Starts wait here while admission is closed; other loops have no gate. */
-  readonly gate?: { readonly isOpen: () => boolean; readonly waitOpen: (signal: AbortSignal) => Promise<void> };
+  /** What comes waits here while starts, or anything at all, may not be taken. */
+  readonly gate?: Gate;
 };
 
 /** A message in hand. */

@@ -18,6 +18,7 @@ import {
   workerBatchSizeMax, workerInHandBytesMax,
 } from "../base/limits.ts";
 import { since, epochMsFromNanos, type DurationMs, type MonotonicMs } from "../base/units.ts";
+import { stepAdmitted } from "./admitted-step.ts";
 import { decode } from "./decode.ts";
 import { DelayQueue } from "./delay-queue.ts";
 import { FairQueue } from "./fair-queue.ts";
@@ -27,7 +28,7 @@ import type { InHand, LoopOptions } from "./loop-options.ts";
 import { MessageMemory } from "./message-memory.ts";
 import { SecondLooks } from "./second-looks.ts";
 import { foreign, malformed, settle } from "./settle.ts";
-import { step, type StepResult } from "./step.ts";
+import type { StepResult } from "./step.ts";
 
 /** Takes, keeps, steps and settles the messages of one source. */
 export class WorkLoop {
@@ -205,7 +206,7 @@ export class WorkLoop {
     const beganAtMs = clock.monotonicMs();
     const current = batch.filter((item) => item.delivery.isCurrent());
     for (const item of batch) if (!item.delivery.isCurrent()) this.#release(item);
-    const results = await step(this.#options, current.map(({ work }) => work));
+    const results = await stepAdmitted(this.#options, current.map(({ work }) => work));
     current.forEach((item, index) => { this.#conclude(item, present(results[index], "one result per work")); });
     metrics.batchFinished(name, (clock.monotonicMs() - beganAtMs) as DurationMs);
   }

@@ -153,6 +153,50 @@ describe("data that is lost", () => {
   });
 });
 
+describe("a burst of starts between two looks", () => {
+  const room = (bytesMax: number): Usage => ({ ...at(0), state: { messages: 0, bytes: 0 }, terminals: { messages: 0, bytes: 0, bytesMax } });
+  const sizes = (count: number) => Array.from({ length: count }, () => ({ contextBytes: 500, bodyBytes: 100 }));
+
+  test("is looked after at once when it might not fit, and only what fits is let in", async () => {
+    const { clock, broker, admission, end } = setUp(room(1_000_000));
+    await clock.advance(1);
+    let looks = 0;
+    const { usage } = broker.ports.capacity;
+    broker.ports.capacity.usage = () => { looks += 1; return usage(); };
+    const few = await admission.admit(sizes(10));
+    expect([few.count, looks]).toEqual([10, 0]);
+    const rest = admission.admit(sizes(1_000));
+    await clock.advance(0);
+    const { count } = await rest;
+    expect(looks).toBe(1);
+    expect(count).toBeGreaterThan(20);
+    expect((count + 10) * 2_000).toBeLessThan(200_000);
+    await end();
+  });
+
+  test("is not let in at all while admission is closed", async () => {
+    const { clock, broker, admission, end } = setUp(at(90));
+    await clock.advance(1);
+    expect((await admission.admit(sizes(1))).count).toBe(0);
+    broker.data = { ...wholeData(), hasOwnerKey: false };
+    await clock.advance(1_000);
+    expect((await admission.dataGate.admit(sizes(1))).count).toBe(0);
+    broker.data = wholeData();
+    await clock.advance(1_000);
+    expect((await admission.dataGate.admit(sizes(3))).count).toBe(3);
+    await end();
+  });
+
+  test("that waits for a look is let go when the worker ends", async () => {
+    const { clock, broker, admission, end } = setUp(room(1_000_000));
+    await clock.advance(1);
+    broker.usage = undefined;
+    const waiting = admission.admit(sizes(10_000));
+    await end();
+    expect((await waiting).count).toBe(0);
+  });
+});
+
 describe("how soon the next look comes", () => {
   const rows = [
     { name: "idle", before: 40, now: 40, isOpen: true, want: admissionPollMsMax, because: "nothing moves" },

@@ -6,6 +6,7 @@ import {
 import type { DurationMs } from "../../src/base/units.ts";
 import { writeContext } from "../../src/protocol/context.ts";
 import { commandSubjects, headerNames } from "../../src/protocol/names.ts";
+import type { Gate } from "../../src/worker/admission.ts";
 import { WorkLoop } from "../../src/worker/loop.ts";
 import type { LoopOptions } from "../../src/worker/loop-options.ts";
 import type { SourceName } from "../../src/worker/ports.ts";
@@ -96,7 +97,8 @@ describe("the start loop", () => {
     let isOpen = false;
     let openGate: () => void = () => undefined;
     const opened = new Promise<void>((resolve) => { openGate = () => { isOpen = true; resolve(); }; });
-    open("start", { gate: { isOpen: () => isOpen, waitOpen: (signal) => Promise.race([opened, new Promise<void>((resolve) => { signal.addEventListener("abort", () => { resolve(); }); })]) } });
+    const admit: Gate["admit"] = (sizes) => Promise.resolve({ count: sizes.length, done: () => undefined });
+    open("start", { gate: { admit, isOpen: () => isOpen, waitOpen: (signal) => Promise.race([opened, new Promise<void>((resolve) => { signal.addEventListener("abort", () => { resolve(); }); })]) } });
     start(testTimer(1));
     await clock.advance(1_000);
     expect(broker.state.all()).toHaveLength(0);
