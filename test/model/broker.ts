@@ -3,6 +3,7 @@
  * that may move. It says nothing by itself; connections ask it.
  */
 import type { BrokerIdentity } from "../../src/nats/core/jetstream.ts";
+import { noMeter, type Meter } from "./meter.ts";
 import { ModelStream, type Change, type StreamConfig } from "./stream.ts";
 import type { Timeline } from "./timeline.ts";
 import { fairWeather, type Weather } from "./weather.ts";
@@ -11,6 +12,7 @@ export type ModelBrokerOptions = {
   readonly timeline: Timeline;
   readonly replicas?: 1 | 3;
   readonly weather?: Weather;
+  readonly meter?: Meter;
   /** All streams together, in bytes. */
   readonly storageBytesMax?: number;
 };
@@ -21,6 +23,7 @@ export type BrokerListener = { readonly onUp: () => void; readonly onDown: () =>
 export class ModelBroker {
   readonly timeline: Timeline;
   readonly weather: Weather;
+  readonly meter: Meter;
   readonly replicas: 1 | 3;
   readonly streams = new Map<string, ModelStream>();
   storageBytesMax: number | undefined;
@@ -36,6 +39,7 @@ export class ModelBroker {
   constructor(options: ModelBrokerOptions) {
     this.timeline = options.timeline;
     this.weather = options.weather ?? fairWeather;
+    this.meter = options.meter ?? noMeter;
     this.replicas = options.replicas ?? 1;
     this.storageBytesMax = options.storageBytesMax;
   }

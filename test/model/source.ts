@@ -21,6 +21,9 @@ export class ModelSource implements PullSource {
   #pull: { remaining: number; isOver: boolean } | undefined;
   #isStarted = false;
   #isPaused = false;
+  #isWatching = false;
+  /** Given and not settled, by the epoch in which that was. */
+  #inHand = { epoch: 0, count: 0 };
 
   constructor(connection: ModelConnection, target: Target) {
     this.#connection = connection;
@@ -50,6 +53,7 @@ export class ModelSource implements PullSource {
 
   pause(): void {
     this.#isPaused = true;
+    this.#watch();
   }
 
   resume(): void {
@@ -81,7 +85,6 @@ export class ModelSource implements PullSource {
       }
       if (event.kind === "connected") this.#topUp();
     });
-    this.#watch();
     this.#topUp();
   }
 
@@ -117,20 +120,33 @@ export class ModelSource implements PullSource {
 
   #give(mine: { remaining: number; isOver: boolean }, kept: Kept, deliveryCount: number): void {
     this.#connection.receive(this.#connection.broker.weather.deliveryMs(), () => {
-      this.#buffer.push(new ModelDelivered(this.#connection, this.#target, { kept, deliveryCount }));
+      this.#buffer.push(new ModelDelivered(this.#connection, this.#target, { kept, deliveryCount, onSettled: () => this.#count(-1) }));
+      this.#count(1);
       mine.remaining -= 1;
       if (mine.remaining <= 0) this.#renew(mine);
       this.#takers.serve(true);
+      this.#watch();
     });
   }
 
+  /** What was given in an earlier epoch is nobody's any more. */
+  #count(by: number): void {
+    const epoch = this.#connection.epoch();
+    this.#inHand = { epoch, count: (this.#inHand.epoch === epoch ? this.#inHand.count : 0) + by };
+    this.#connection.broker.meter.held({ client: this.#connection.name, consumer: this.#target.consumer, count: this.#inHand.count });
+  }
+
+  /** Looks after what waits here for as long as something does. */
   #watch(): void {
+    if (this.#isWatching) return;
+    this.#isWatching = true;
     this.#after(pullHeartbeatMs, () => {
+      this.#isWatching = false;
       if (this.#closing.signal.aborted) return;
       if (this.#isPaused) this.#handBack();
       for (const delivered of this.#buffer) delivered.keep();
       this.#topUp();
-      this.#watch();
+      if (this.#buffer.length > 0) this.#watch();
     });
   }
 
@@ -153,22 +169,25 @@ class ModelDelivered implements Delivered {
   readonly epoch: number;
   readonly #connection: ModelConnection;
   readonly #target: Target;
+  readonly #onSettled: () => void;
   #waitBeganAtMs: number;
   #isSettled = false;
 
-  constructor(connection: ModelConnection, target: Target, { kept, deliveryCount }: { readonly kept: Kept; readonly deliveryCount: number }) {
+  constructor(connection: ModelConnection, target: Target, { kept, deliveryCount, onSettled }: { readonly kept: Kept; readonly deliveryCount: number; readonly onSettled: () => void }) {
     this.message = kept;
     this.deliveryCount = deliveryCount;
     this.receivedAtMs = connection.monotonicMs();
     this.epoch = connection.epoch();
     this.#connection = connection;
     this.#target = target;
+    this.#onSettled = onSettled;
     this.#waitBeganAtMs = this.receivedAtMs;
   }
 
   settle(how: Settlement): boolean {
     if (this.#isSettled || this.epoch !== this.#connection.epoch()) return false;
     this.#isSettled = how.kind !== "extend";
+    if (this.#isSettled) this.#onSettled();
     const { stream, consumer } = this.#target;
     const { subject, sequence } = this.message;
     return this.#connection.tell({ kind: "settle", stream, subject, how: how.kind }, () => {

@@ -18,6 +18,7 @@ export type Kept = StoredMessage & {
 export class MessageStore {
   readonly #bySequence = new Map<number, Kept>();
   readonly #bySubject = new Map<string, number[]>();
+  readonly #scheduled = new Map<number, Kept>();
   readonly #past = new Map<string, { readonly atMs: number; readonly kept: Kept | undefined }[]>();
   #journal: (() => void)[] = [];
   #bytes = 0;
@@ -62,8 +63,9 @@ export class MessageStore {
     return sequences.map((sequence) => this.#bySequence.get(sequence)).filter((kept) => kept !== undefined);
   }
 
-  subjectCount(subject: string): number {
-    return this.#bySubject.get(subject)?.length ?? 0;
+  /** Schedules, in the order of their sequences. */
+  scheduled(): readonly Kept[] {
+    return [...this.#scheduled.values()].sort((a, b) => a.sequence - b.sequence);
   }
 
   append(kept: Kept, nowMs: number): void {
@@ -103,6 +105,7 @@ export class MessageStore {
 
   #insert(kept: Kept): void {
     this.#bySequence.set(kept.sequence, kept);
+    if (kept.schedule !== undefined) this.#scheduled.set(kept.sequence, kept);
     this.#bytes += kept.bytes;
     const sequences = this.#bySubject.get(kept.subject);
     if (sequences === undefined) this.#bySubject.set(kept.subject, [kept.sequence]);
@@ -114,6 +117,7 @@ export class MessageStore {
 
   #take(kept: Kept): void {
     if (!this.#bySequence.delete(kept.sequence)) return;
+    this.#scheduled.delete(kept.sequence);
     this.#bytes -= kept.bytes;
     const left = (this.#bySubject.get(kept.subject) ?? []).filter((sequence) => sequence !== kept.sequence);
     if (left.length === 0) this.#bySubject.delete(kept.subject);

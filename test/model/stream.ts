@@ -14,7 +14,7 @@ export type Written = { readonly kind: "stored"; readonly sequence: number; read
 export type Refused = { readonly kind: "error"; readonly code: number; readonly status: number };
 
 /** Why a message has gone. */
-export type Departure = "acked" | "terminated" | "replaced" | "purged" | "expired" | "fired";
+export type Departure = "acked" | "terminated" | "replaced" | "purged" | "expired" | "fired" | "evicted";
 
 /** A change of a stream, for whoever watches. */
 export type Change =
@@ -146,7 +146,7 @@ export class ModelStream {
   }
 
   #schedules(): readonly Kept[] {
-    return this.store.under(">").filter(({ schedule, sequence }) => schedule !== undefined && !this.#stuck.has(sequence));
+    return this.store.scheduled().filter(({ sequence }) => !this.#stuck.has(sequence));
   }
 
   #pass(): void {
@@ -192,9 +192,23 @@ export class ModelStream {
     const bytes = messages.reduce((sum, message) => sum + sizeOf(message.subject, publishHeaders(message), message.body), 0);
     const replaced = messages.flatMap((message) => this.#earlierOn(message)).reduce((sum, kept) => sum + kept.bytes, 0);
     if (this.config["num_replicas"] === 1 && replaced >= bytes) return undefined;
-    const [countMax, bytesMax] = [this.config["max_msgs"], this.config["max_bytes"]].map((max) => (typeof max === "number" && max > 0 ? max : Infinity));
-    if (this.store.count + messages.length > (countMax ?? Infinity) || this.store.bytes + bytes > (bytesMax ?? Infinity)) return refusal(10077);
+    if (this.config["discard"] === "new" && this.#isBeyond(messages.length, bytes)) return refusal(10077);
     return this.#around.hasRoom(bytes) ? undefined : refusal(10002);
+  }
+
+  /** True when this much more than now is beyond a limit of the stream. */
+  #isBeyond(count: number, bytes: number): boolean {
+    const [countMax = Infinity, bytesMax = Infinity] = [this.config["max_msgs"], this.config["max_bytes"]].map((max) => (typeof max === "number" && max > 0 ? max : Infinity));
+    return this.store.count + count > countMax || this.store.bytes + bytes > bytesMax;
+  }
+
+  /** Where the old is discarded, the oldest messages make room for the new ones. */
+  #evict(): void {
+    while (this.config["discard"] !== "new" && this.#isBeyond(0, 0)) {
+      const oldest = this.store.get(this.store.firstSequence);
+      if (oldest === undefined) return;
+      this.drop(oldest, "evicted");
+    }
   }
 
   #keep(message: OutgoingMessage): number {
@@ -206,6 +220,7 @@ export class ModelStream {
       ...(messageId === undefined ? {} : { messageId }), ...(schedule === undefined ? {} : { schedule }),
     });
     for (const one of earlier) this.drop(one, "replaced");
+    this.#evict();
     if (messageId !== undefined) this.#ids.set(messageId, { sequence: kept.sequence, atMs: this.#around.clockMs() });
     if (expiry.expiresAtMs !== undefined) this.#expire(kept);
     if (schedule !== undefined) this.planPass();

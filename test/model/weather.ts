@@ -10,6 +10,8 @@ export type Operation = {
   readonly stream: string;
   /** The subject that it writes, reads or settles; the first one of many. */
   readonly subject: string;
+  /** Messages or subjects in it. */
+  readonly count: number;
   /** For settlements. */
   readonly how?: "ack" | "nak" | "extend" | "terminate";
 };

@@ -1,5 +1,6 @@
 /**
- * Watches every change of every stream and holds it against the invariants of ARCHITECTURE.md, by number.
+ * Watches every change of every stream and holds it against the invariants of ARCHITECTURE.md, by number (checks.ts says
+ * which of them are held here).
  *
  * What it knows it knows from the streams alone; workers are not asked. A rule that the broker cannot see (an outcome
  * that was told) is checked by whoever hears it.
@@ -13,17 +14,17 @@ import { decodeRecord } from "../../src/protocol/record-codec.ts";
 import { readResume, type Resume } from "../../src/protocol/resume.ts";
 import { systemSha256 } from "../../src/system/sha256.ts";
 import { dueAtMsOf } from "../../src/timer/decide-start.ts";
+import { feedbackTimeout, type FeedbackPolicy } from "../../src/timer/decide-timeout.ts";
 import { sameLineage, timerKey } from "../../src/timer/identity.ts";
 import type { FeedbackInput, StartInput } from "../../src/timer/input.ts";
 import { inputAge, type TimerRecord } from "../../src/timer/record.ts";
+import { feedbackPolicyDefault } from "../../src/worker/settings.ts";
 import type { ModelBroker } from "../model/broker.ts";
 import { matches, type Kept } from "../model/store.ts";
 import type { Change, Departure } from "../model/stream.ts";
+import type { Checks } from "./checks.ts";
 import { limits } from "./limits.ts";
 import { changeProblem } from "./transitions.ts";
-
-/** A broken promise. */
-export type Violation = { readonly invariant: string; readonly text: string; readonly atMs: number };
 
 /** One timer as the streams have shown it. */
 export type Life = {
@@ -34,8 +35,14 @@ export type Life = {
   recordedAtMs: number;
   lastBytes?: Uint8Array;
   isLive: boolean;
+  /** A tombstone stands in its snapshot's place. */
+  isCollected: boolean;
   snapshot?: Kept;
+  /** Of that snapshot, when it is a start that can be read. */
+  snapshotHash?: string;
   archived?: Uint8Array;
+  /** Its archive record was removed again. */
+  isUnarchived?: boolean;
   /** Resumes by generation: the first copy. */
   readonly resumes: Map<number, Kept>;
   resumeCount: number;
@@ -48,20 +55,23 @@ export type Life = {
 type Pending = { readonly life: Life; readonly input: StartInput | FeedbackInput; readonly storedAtMs: number };
 
 export class Ledger {
-  readonly violations: Violation[] = [];
+  readonly checks: Checks;
   readonly lives = new Map<string, Life>();
   /** Changes held against the invariants. */
   changeCount = 0;
   /** Writes to STATE that are no timer's. */
   noteCount = 0;
+  /** What the workers were told to do about unanswered resumes. */
+  feedback: FeedbackPolicy = feedbackPolicyDefault;
   readonly #broker: ModelBroker;
   readonly #commands = new Map<string, Pending>();
   readonly #starts = new Map<string, number[]>();
   readonly #feedback = new Map<string, number[]>();
   #wereClocksExact = true;
 
-  constructor(broker: ModelBroker) {
+  constructor(broker: ModelBroker, checks: Checks) {
     this.#broker = broker;
+    this.checks = checks;
     broker.watch((change) => this.#on(change));
   }
 
@@ -70,14 +80,10 @@ export class Ledger {
     this.#wereClocksExact = false;
   }
 
-  violate(invariant: string, text: string): void {
-    this.violations.push({ invariant, text, atMs: this.#broker.timeline.nowMs() });
-  }
-
   lifeOf(name: string): Life {
     let life = this.lives.get(name);
     if (life === undefined) {
-      life = { name, records: [], recordedAtMs: 0, isLive: false, resumes: new Map(), resumeCount: 0, arms: new Map(), everArmed: new Set() };
+      life = { name, records: [], recordedAtMs: 0, isLive: false, isCollected: false, resumes: new Map(), resumeCount: 0, arms: new Map(), everArmed: new Set() };
       this.lives.set(name, life);
     }
     return life;
@@ -117,12 +123,12 @@ export class Ledger {
   #onRemoved(stream: string, message: Kept, { life, why }: { readonly life: Life | undefined; readonly why: Departure }): void {
     switch (stream) {
       case streamNames.state:
-        if (why !== "replaced" && message.headers.get("KV-Operation") === undefined) this.violate("I10", `a state record went: ${why} ${message.subject}`);
+        if (isRecord(message)) this.checks.hold("I6", why === "replaced", () => `a state record went: ${why} ${message.subject}`);
         return;
       case streamNames.snapshots:
-        return this.violate("I4", `a snapshot went: ${why} ${message.subject}`);
+        return this.#onSnapshotGone(message, why);
       case streamNames.terminals:
-        if (!message.subject.includes("~rejected")) this.violate("I6", `a terminal record went: ${why} ${message.subject}`);
+        if (life !== undefined && !isRejected(message) && isRecord(message)) this.#onTerminalGone(life, why);
         return;
       case streamNames.commands:
       case streamNames.feedback:
@@ -138,14 +144,13 @@ export class Ledger {
       this.noteCount += 1;
       return;
     }
-    if (message.headers.get("KV-Operation") !== undefined) return this.#onMarker(life);
+    if (!isRecord(message)) return this.#onMarker(life);
     const decoded = decodeRecord(message.body);
-    if (!decoded.ok) return this.violate("I9", `a record that cannot be read: ${decoded.problem}`);
+    this.checks.hold("I9", decoded.ok, () => `a record of ${life.name} cannot be read`);
+    if (!decoded.ok) return;
     const { record } = decoded;
-    if (this.#snapshotHashOf(life) !== record.snapshotHash) this.violate("I3", `${life.name} has a record without its snapshot`);
     const before = life.records.at(-1);
-    const problem = life.archived !== undefined || (before !== undefined && !life.isLive) ? { invariant: "I7", text: "was revived" } : changeProblem(before, record);
-    if (problem !== undefined) this.violate(problem.invariant, `${life.name}: ${problem.text}`);
+    this.#checkChange(life, before, record);
     this.#checkTimes(life, before, record);
     this.#checkReceipt(life, before, record);
     life.records.push(record);
@@ -154,58 +159,102 @@ export class Ledger {
     life.isLive = true;
   }
 
+  #checkChange(life: Life, before: TimerRecord | undefined, record: TimerRecord): void {
+    const isFirst = before === undefined;
+    this.checks.hold("I3", life.snapshotHash === record.snapshotHash, () => `${life.name} has a record without its snapshot`);
+    this.checks.hold("I7", life.archived === undefined && (isFirst || life.isLive), () => `${life.name} was revived`);
+    const problem = life.isLive || isFirst ? changeProblem(before, record, this.feedback) : undefined;
+    for (const invariant of ["I5", "I7", "I9"] as const) this.checks.holdUnless(invariant, problem?.invariant === invariant ? problem.text : undefined, life.name);
+  }
+
   /** I1, and one clock: due times come from the broker's stamps of the commands, however often those are delivered. */
   #checkTimes(life: Life, before: TimerRecord | undefined, record: TimerRecord): void {
-    if (record.phase === "elapsed" && this.#broker.believableMs(believedMs) < record.dueAtMs) this.violate("I1", `${life.name} elapsed before it was due`);
-    if (before === undefined && !(this.#starts.get(record.snapshotHash) ?? []).includes(record.dueAtMs)) this.violate("I12", `${life.name} is due at a time that follows from none of its starts`);
+    if (record.phase === "elapsed") this.checks.hold("I1", this.#broker.believableMs(believedMs) >= record.dueAtMs, () => `${life.name} elapsed before it was due`);
+    const timeUpMs = timeUpOf(before, record);
+    if (timeUpMs !== undefined) this.checks.hold("I9", this.#broker.believableMs(believedMs) >= timeUpMs, () => `${life.name} timed out before its time was up`);
+    if (before === undefined) this.checks.hold("I12", (this.#starts.get(record.snapshotHash) ?? []).includes(record.dueAtMs), () => `${life.name} is due at a time that follows from none of its starts`);
   }
 
   #checkReceipt(life: Life, before: TimerRecord | undefined, record: TimerRecord): void {
     const { phase, receipt } = record;
     if (receipt === undefined || before?.receipt?.hash === receipt.hash) return;
     const stamps = this.#feedback.get(receipt.hash);
-    if (stamps === undefined) this.violate("I9", `${life.name} has the receipt of a feedback that nobody gave`);
-    else if (phase === "waiting" && !stamps.some((atMs) => atMs + (record.retryDelayMs ?? 0) === record.dueAtMs)) this.violate("I12", `${life.name} waits for a time that follows from no retry`);
+    this.checks.hold("I9", stamps !== undefined, () => `${life.name} has the receipt of a feedback that nobody gave`);
+    if (phase === "waiting") this.checks.hold("I12", stamps?.some((atMs) => atMs + (record.retryDelayMs ?? 0) === record.dueAtMs) === true, () => `${life.name} waits for a time that follows from no retry`);
   }
 
   #onMarker(life: Life): void {
     const isSame = life.archived !== undefined && life.lastBytes !== undefined && Buffer.compare(life.archived, life.lastBytes) === 0;
-    if (!isSame) this.violate("I6", `${life.name} was removed from the state before its archive held the same bytes`);
+    // A marker where no record ever was keeps late writers out.
+    this.checks.hold("I6", isSame || life.records.length === 0, () => `${life.name} was removed from the state before its archive held the same bytes`);
     life.isLive = false;
   }
 
+  /** A snapshot is written once; when its timer is archived, a tombstone may stand in its place. */
   #onSnapshot(message: Kept, life: Life | undefined): void {
     if (life === undefined) return;
-    if (life.snapshot !== undefined) this.violate("I4", `the snapshot of ${life.name} was written again`);
+    if (isTombstone(message)) {
+      this.checks.hold("I7", !life.isLive && life.snapshot !== undefined, () => `${life.name} was collected although it lives`);
+      life.isCollected = true;
+      return;
+    }
+    this.checks.hold("I4", life.snapshot === undefined || life.isCollected, () => `the snapshot of ${life.name} was written again`);
+    this.checks.hold("I7", !life.isCollected, () => `${life.name} was started again over its tombstone`);
     life.snapshot = message;
+    const read = readCommand({ ...message, subject: commandSubjects.start }, limits, systemSha256);
+    if (read.ok && read.input.kind === "start") life.snapshotHash = read.input.snapshotHash;
+  }
+
+  #onSnapshotGone(message: Kept, why: Departure): void {
+    const key = timerKeyFromSubject(message.subject);
+    const life = key === undefined ? undefined : this.lifeOf(`${key.flow}.${key.ref}`);
+    if (life === undefined) return;
+    const isReplaced = why === "replaced" && life.isCollected;
+    // With its tombstone the last trace of a timer goes, and another one may be started under its name.
+    if (isTombstone(message) && why === "expired") {
+      this.checks.hold("I7", life.archived === undefined || life.isUnarchived === true, () => `the tombstone of ${life.name} expired before its archive record was removed`);
+      this.lives.delete(life.name);
+    }
+    else this.checks.hold("I4", isReplaced, () => `the snapshot of ${life.name} went: ${why}`);
+    this.checks.hold("I3", !life.isLive, () => `the snapshot of ${life.name} went while it lives`);
   }
 
   #onTerminal(message: Kept, life: Life | undefined): void {
-    if (life === undefined || message.subject.includes("~rejected")) return;
-    if (life.archived !== undefined) this.violate("I6", `${life.name} was archived twice`);
-    if (life.records.at(-1)?.phase !== "terminal" || life.lastBytes === undefined || Buffer.compare(life.lastBytes, message.body) !== 0) {
-      this.violate("I6", `${life.name} was archived with other bytes than its last record's`);
-    }
+    // Markers of removed records pass by.
+    if (life === undefined || isRejected(message) || !isRecord(message)) return;
+    this.checks.hold("I6", life.archived === undefined, () => `${life.name} was archived twice`);
+    const isSame = life.records.at(-1)?.phase === "terminal" && life.lastBytes !== undefined && Buffer.compare(life.lastBytes, message.body) === 0;
+    this.checks.hold("I6", isSame, () => `${life.name} was archived with other bytes than its last record's`);
     life.archived = message.body;
+  }
+
+  /** In this order: the tombstone keeps late starts away before the archive stops doing so. */
+  #onTerminalGone(life: Life, why: Departure): void {
+    this.checks.hold("I6", life.isCollected, () => `the archive record of ${life.name} went without a tombstone: ${why}`);
+    this.checks.hold("I6", !life.isLive, () => `the archive record of ${life.name} went before its state: ${why}`);
+    life.isUnarchived = true;
   }
 
   #onResume(message: Kept): void {
     const read = readResume(message, systemSha256);
-    if (!read.ok) return this.violate("I2", `a resume that cannot be read: ${read.problem}`);
+    this.checks.hold("I2", read.ok, () => "a resume cannot be read");
+    if (!read.ok) return;
     const { resume } = read;
     const key = timerKey(resume.lineage, systemSha256);
     const life = this.lifeOf(`${key.flow}.${key.ref}`);
     const shownMs = this.#wereClocksExact ? Number(message.timestampNs) / 1e6 : this.#broker.believableMs(believedMs);
-    if (shownMs < resume.dueAtMs) this.violate("I1", `${life.name} was resumed before it was due`);
+    this.checks.hold("I1", shownMs >= resume.dueAtMs, () => `${life.name} was resumed before it was due`);
     this.#checkResume(message, life, resume);
   }
 
   #checkResume(message: Kept, life: Life, resume: Resume): void {
     const owed = life.records.find((record) => record.phase === "elapsed" && record.generation === resume.generation);
-    if (owed?.fence !== resume.fence) this.violate("I2", `${life.name} was resumed under fence ${String(resume.fence)}, which its record of generation ${String(resume.generation)} never had`);
-    if (life.snapshot === undefined || Buffer.compare(life.snapshot.body, message.body) !== 0) this.violate("I2", `${life.name} was resumed with other bytes than its snapshot's`);
+    this.checks.hold("I2", owed?.fence === resume.fence, () => `${life.name} was resumed under fence ${String(resume.fence)}, which its record of generation ${String(resume.generation)} never had`);
+    const isSame = life.snapshot !== undefined && Buffer.compare(life.snapshot.body, message.body) === 0;
+    this.checks.hold("I2", isSame, () => `${life.name} was resumed with other bytes than its snapshot's`);
     const first = life.resumes.get(resume.generation);
-    if (first !== undefined && first.headers.get(headerNames.context) !== message.headers.get(headerNames.context)) this.violate("I2", `${life.name} was resumed twice in generation ${String(resume.generation)}, differently`);
+    if (first === undefined) this.checks.hold("I7", life.archived === undefined, () => `${life.name} was resumed for the first time after it was archived`);
+    else this.checks.hold("I2", first.headers.get(headerNames.context) === message.headers.get(headerNames.context), () => `${life.name} was resumed twice in generation ${String(resume.generation)}, differently`);
     if (first === undefined) life.resumes.set(resume.generation, message);
     life.resumeCount += 1;
   }
@@ -222,17 +271,17 @@ export class Ledger {
 
   /** I8, I9: a command leaves its queue only when it has taken effect, or cannot. */
   #onSettled(message: Kept, why: Departure): void {
-    const pending = this.#commands.get(`${message.subject} ${String(message.sequence)}`);
-    if (pending === undefined) {
-      if (why !== "terminated") this.violate("I9", `a malformed command was ${why}`);
-      return;
-    }
-    const problem = why === "acked" ? ackProblem(pending) : why === "terminated" ? this.#refusalProblem(pending) : `was ${why}`;
-    if (problem !== undefined) this.violate(why === "terminated" ? "I9" : "I8", `a ${verbOf(message)} of ${pending.life.name} ${problem}`);
+    const known = this.#commands.get(`${message.subject} ${String(message.sequence)}`);
+    // Its timer may have been collected since, and be a new one now.
+    const pending = known === undefined ? undefined : { ...known, life: this.lifeOf(known.life.name) };
+    if (pending === undefined) return this.checks.hold("I9", why === "terminated", () => `a malformed command was ${why}`);
+    const who = `a ${verbOf(message)} of ${pending.life.name}`;
+    if (why === "terminated") this.checks.holdUnless("I9", this.#refusalProblem(pending), who);
+    else this.checks.holdUnless("I8", why === "acked" ? ackProblem(pending) : `was ${why}`, who);
   }
 
   #refusalProblem({ life, input, storedAtMs }: Pending): string | undefined {
-    if (input.kind === "start") return this.#snapshotHashOf(life) === input.snapshotHash ? "was refused although it is its own" : undefined;
+    if (input.kind === "start") return life.snapshotHash === input.snapshotHash ? "was refused although it is its own" : undefined;
     const record = life.isLive ? life.records.at(-1) : undefined;
     if (record === undefined || record.snapshotHash !== input.snapshotHash || !sameLineage(record.lineage, input.lineage)) return undefined;
     // Feedback that came before what it is about may be refused: starts and feedback travel separately.
@@ -248,9 +297,9 @@ export class Ledger {
     life.arms.set(fence, count);
     life.everArmed.add(fence);
     // A look and a write are two things, so that a few too many are possible; many mean that something arms in a loop.
-    if (count > armCountMax) this.violate("I11", `${life.name} was armed ${String(count)} times as ${fence}`);
-    if (this.#hasOldWake(life, fence)) this.violate("I11", `${life.name} was armed as ${fence} although it was woken long ago`);
-    if (message.schedule.fireAtMs > Number(message.headers.get(headerNames.dueAt))) this.violate("I11", `${life.name} is woken after it is due`);
+    this.checks.hold("I13", count <= armCountMax, () => `${life.name} was armed ${String(count)} times as ${fence}`);
+    this.checks.hold("I11", !this.#hasOldWake(life, fence), () => `${life.name} was armed as ${fence} although it was woken long ago`);
+    this.checks.hold("I11", message.schedule.fireAtMs <= Number(message.headers.get(headerNames.dueAt)), () => `${life.name} is woken after it is due`);
   }
 
   /** A wake that lies there for longer than any write can have been on its way. */
@@ -263,23 +312,34 @@ export class Ledger {
     if (life?.isLive !== true || why === "replaced" || why === "fired") return;
     const record = present(life.records.at(-1), "a live timer's record");
     if (!isWokenBy(record, message)) return;
-    if (record.phase === "waiting") this.violate("I11", `what wakes ${life.name} was ${why} while it waits`);
+    this.checks.hold("I11", record.phase !== "waiting", () => `what wakes ${life.name} was ${why} while it waits`);
     const isOwed = record.phase === "elapsed" && !life.resumes.has(record.generation) && why !== "purged";
-    if (isOwed) this.violate("I11", `the wake of ${life.name} was settled before its resume was stored`);
+    this.checks.hold("I11", !isOwed, () => `the wake of ${life.name} was settled before its resume was stored`);
   }
+}
 
-  #snapshotHashOf(life: Life): string | undefined {
-    const { snapshot } = life;
-    if (snapshot === undefined) return undefined;
-    const read = readCommand({ ...snapshot, subject: commandSubjects.start }, limits, systemSha256);
-    return read.ok && read.input.kind === "start" ? read.input.snapshotHash : undefined;
-  }
+/** The time that a record names for a second resume, or for its end without feedback. */
+function timeUpOf(before: TimerRecord | undefined, record: TimerRecord): number | undefined {
+  if (record.phase === "elapsed") return before?.phase === "elapsed" ? record.resumedAgainAtMs : undefined;
+  return record.phase === "terminal" && record.failure?.code === feedbackTimeout ? record.endedAtMs : undefined;
 }
 
 function add(map: Map<string, number[]>, name: string, value: number): void {
   const list = map.get(name);
   if (list === undefined) map.set(name, [value]);
   else list.push(value);
+}
+
+function isRecord({ headers }: Kept): boolean {
+  return headers.get("KV-Operation") === undefined;
+}
+
+function isTombstone({ headers }: Kept): boolean {
+  return headers.get(headerNames.tombstone) !== undefined;
+}
+
+function isRejected({ subject }: Kept): boolean {
+  return subject.includes("~rejected");
 }
 
 /** I8, L3: what is acknowledged has taken effect, and everything that follows from it is stored. */

@@ -43,8 +43,12 @@ export class Owner {
   readonly #options: OwnerOptions;
   readonly #connection: ModelConnection;
   readonly #dice: Dice;
+  /** By their timer's ref. */
+  readonly #plans: ReadonlyMap<string, TimerPlan>;
   /** Commands on their way into the broker. */
   #pendingCount = 0;
+  /** What it means to do later. */
+  #plannedCount = 0;
   /** Timers whose start the broker has acknowledged, by name. */
   readonly acknowledged = new Map<string, FeedbackTarget>();
   readonly outcomes: { readonly name: string; readonly outcome: Outcome }[] = [];
@@ -52,6 +56,7 @@ export class Owner {
   constructor(options: OwnerOptions) {
     this.#options = options;
     this.#dice = options.dice;
+    this.#plans = new Map(options.plans.map((plan) => [timerKey(plan.request, systemSha256).ref, plan]));
     const { timeline } = options.broker;
     this.#connection = new ModelConnection({ broker: options.broker, name: "owner", monotonicMs: () => timeline.nowMs() as never });
     const { jetStream } = this.#connection;
@@ -66,6 +71,11 @@ export class Owner {
 
   isBusy(): boolean {
     return this.#pendingCount > 0;
+  }
+
+  /** True when it will never do anything again unless something happens to it. */
+  isDone(): boolean {
+    return this.#pendingCount + this.#plannedCount === 0;
   }
 
   cut(): void {
@@ -165,11 +175,15 @@ export class Owner {
   }
 
   #planOf(resume: Resume): TimerPlan | undefined {
-    return this.#options.plans.find((plan) => timerKey(plan.request, systemSha256).ref === timerKey(resume.lineage, systemSha256).ref);
+    return this.#plans.get(timerKey(resume.lineage, systemSha256).ref);
   }
 
   #after(delayMs: number, act: () => unknown): void {
-    this.#options.broker.timeline.after(delayMs, act);
+    this.#plannedCount += 1;
+    this.#options.broker.timeline.after(delayMs, () => {
+      this.#plannedCount -= 1;
+      act();
+    });
   }
 
   #pause(delayMs: number): Promise<void> {

@@ -13,7 +13,7 @@ import { systemSha256 } from "../../src/system/sha256.ts";
 import { virtualStartAtMs } from "../model/timeline.ts";
 import { fairWeather, type Fate, type Operation, type Weather } from "../model/weather.ts";
 import { Dice } from "./dice.ts";
-import type { Violation } from "./ledger.ts";
+import type { Violation } from "./checks.ts";
 import { recordsHash } from "./script.ts";
 import { SimulatedWorld } from "./world.ts";
 
@@ -54,7 +54,7 @@ class Replay {
     for (const moment of moments) await this.#live(moment);
     const lives = [...ledger.lives.values()];
     return {
-      way: this.#way, hash: recordsHash(this.#world), violations: ledger.violations, days: Math.round((broker.clockMs() - virtualStartAtMs) / dayMs),
+      way: this.#way, hash: recordsHash(this.#world), violations: ledger.checks.violations, days: Math.round((broker.clockMs() - virtualStartAtMs) / dayMs),
       recordCount: lives.reduce((sum, { records }) => sum + records.length, 0), resumeCount: lives.reduce((sum, { resumes }) => sum + resumes.size, 0),
     };
   }

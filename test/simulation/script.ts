@@ -8,7 +8,9 @@ import { prepareStart, type StartRequest } from "../../src/client/start.ts";
 import type { CommandMessage } from "../../src/client/command-message.ts";
 import { commandSubjects, headerNames, stateRecordFilter, subjectFilters } from "../../src/protocol/names.ts";
 import { systemSha256 } from "../../src/system/sha256.ts";
+import { feedbackTimeout } from "../../src/timer/decide-timeout.ts";
 import type { TimerRecord } from "../../src/timer/record.ts";
+import type { Life } from "./ledger.ts";
 import type { SimulatedWorld } from "./world.ts";
 
 export type ScriptStep = { readonly atMs: number; readonly verb: "retry" | "complete" | "fail"; readonly generation: number; readonly isWaiting?: boolean };
@@ -20,7 +22,7 @@ export type Script = {
 };
 
 /** What the life must have come to. */
-export type Ending = { readonly phase: TimerRecord["phase"]; readonly generation: number; readonly fence: number };
+export type Ending = { readonly phase: TimerRecord["phase"]; readonly generation: number; readonly fence: number; readonly isResumedAgain?: boolean };
 
 /** Plans every command of the script; `duplicates` sends each of them that many times more, without an id. */
 export function playScript(world: SimulatedWorld, script: Script, duplicates = 0): void {
@@ -47,28 +49,37 @@ export function hasCome(world: SimulatedWorld, ending: Ending): boolean {
   const last = life?.records.at(-1);
   if (life === undefined || last?.phase !== ending.phase || last.generation !== ending.generation || last.fence !== ending.fence) return false;
   const left = world.messages("commands").length + world.messages("feedback").length + world.messages("schedules", subjectFilters.wakes).length;
-  if (left > 0) return false;
+  return left === 0 && isComplete(world, { life, last, ending });
+}
+
+/** True when everything that follows from its last record is stored. */
+function isComplete(world: SimulatedWorld, { life, last, ending }: { readonly life: Life; readonly last: TimerRecord; readonly ending: Ending }): boolean {
   switch (last.phase) {
     case "waiting":
       return world.messages("schedules", subjectFilters.schedules).some(({ headers }) => headers.get(headerNames.fence) === `${String(last.generation)}:${String(last.fence)}`);
     case "elapsed":
-      return life.resumes.has(last.generation);
+      return life.resumes.has(last.generation) && (ending.isResumedAgain !== true || (last.resumedAgainAtMs !== undefined && life.resumeCount > 1));
     case "terminal":
       return life.archived !== undefined && world.messages("state", stateRecordFilter).every(({ body }) => body.length === 0);
   }
 }
 
 /**
- * One hash over a world's records in their order. `elapsedAtMs` is left out: it says when a worker came to it, which is
- * what disturbances change; that it is not before the due time is an invariant of its own.
+ * One hash over a world's records in their order. Times at which a worker came to something are left out, since they are
+ * what disturbances change; that they are not too early is an invariant of its own.
  */
 export function recordsHash(world: SimulatedWorld): string {
   const hash = createHash("sha256");
   for (const life of [...world.ledger.lives.values()].sort((a, b) => (a.name < b.name ? -1 : 1))) {
-    for (const record of life.records) hash.update(JSON.stringify({ ...record, elapsedAtMs: undefined }));
+    for (const record of life.records) hash.update(JSON.stringify({ ...record, elapsedAtMs: undefined, ...timesOfSweeps(record) }));
     for (const resume of life.resumes.values()) hash.update(resume.body);
   }
   return hash.digest("hex");
+}
+
+function timesOfSweeps(record: TimerRecord): { readonly resumedAgainAtMs?: boolean; readonly endedAtMs?: number | undefined } {
+  if (record.phase === "elapsed") return { resumedAgainAtMs: record.resumedAgainAtMs !== undefined };
+  return record.phase === "terminal" && record.failure?.code === feedbackTimeout ? { endedAtMs: undefined } : {};
 }
 
 const duplicateAfterMs = 700;

@@ -1,4 +1,7 @@
-/** The transitions of a timer's life as the crash tests walk through them. */
+/**
+ * The transitions of a timer's life as the crash tests walk through them. A transition more is one entry in this list:
+ * every point of it, and every pair, follows by itself.
+ */
 import type { StartRequest } from "../../src/client/start.ts";
 import { consumerNames, streamNames } from "../../src/protocol/names.ts";
 import type { Transition } from "./crash-points.ts";
@@ -7,7 +10,7 @@ import type { SimulatedWorld } from "./world.ts";
 
 const second = 1_000;
 /** Long enough for a message in a dead worker's hand to come again. */
-const apart = 90 * second;
+const apart = 60 * second;
 
 function script(over: Partial<StartRequest>, ...steps: readonly ScriptStep[]): Script {
   return {
@@ -18,6 +21,9 @@ function script(over: Partial<StartRequest>, ...steps: readonly ScriptStep[]): S
     startAtMs: second, steps,
   };
 }
+
+/** In place of the shortest one that a resource may ask for: virtual minutes are not free. */
+const unansweredMs = 40 * second;
 
 const waitingLong = { wait: { delayMs: 900 * second } };
 
@@ -64,16 +70,22 @@ export const transitions: readonly Transition[] = [
     accidents: [{ atMs: 1_200, happen: (world) => pauseWakes(world, 130 * second) }],
   },
   {
+    name: "time-out that ends", script: script({}), fromMs: unansweredMs, ending: { phase: "terminal", generation: 0, fence: 3 },
+    feedback: { timeoutMs: unansweredMs as never, onTimeout: "fail" },
+  },
+  {
+    name: "time-out that resumes again", script: script({}), fromMs: unansweredMs, ending: { phase: "elapsed", generation: 0, fence: 2, isResumedAgain: true },
+    feedback: { timeoutMs: unansweredMs as never, onTimeout: "resume_again" },
+  },
+  {
     name: "archive that was full for a while", script: script({}, { ...retry, verb: "complete" }), fromMs: apart, ending: { phase: "terminal", generation: 0, fence: 3 },
     accidents: [{ atMs: apart - second, happen: limitTerminals(1) }, { atMs: apart + 40 * second, happen: limitTerminals(1_000_000) }],
   },
+  {
+    name: "whole life", fromMs: second, ending: { phase: "terminal", generation: 1, fence: 5 },
+    script: script({ retryWait: { delayMs: 5 * second } }, retry, { atMs: 2 * apart, verb: "complete", generation: 1 }),
+  },
 ];
-
-/** One life with everything in it. */
-export const wholeLife: Transition = {
-  name: "whole life", fromMs: second, ending: { phase: "terminal", generation: 1, fence: 5 },
-  script: script({ retryWait: { delayMs: 5 * second } }, retry, { atMs: 2 * apart, verb: "complete", generation: 1 }),
-};
 
 function dieBeforeResume(world: SimulatedWorld): void {
   const stop = world.broker.watch((change) => {

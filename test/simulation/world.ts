@@ -9,6 +9,8 @@ import type { WorkerSettings } from "../../src/worker/settings.ts";
 import { ModelBroker } from "../model/broker.ts";
 import { VirtualTimeline } from "../model/timeline.ts";
 import type { Weather } from "../model/weather.ts";
+import { Bounds } from "./bounds.ts";
+import { Checks } from "./checks.ts";
 import type { Dice } from "./dice.ts";
 import { Ledger } from "./ledger.ts";
 import { limits } from "./limits.ts";
@@ -35,12 +37,16 @@ export class SimulatedWorld {
     const { weather, replicas = 1, startAtMs } = options;
     this.#options = options;
     this.timeline = new VirtualTimeline(startAtMs);
-    this.broker = new ModelBroker({ timeline: this.timeline, replicas, weather });
+    const checks = new Checks(() => this.timeline.nowMs());
+    const bounds = new Bounds({ checks, lookahead: options.settings?.lookahead ?? settingsDefault.lookahead });
+    this.broker = new ModelBroker({ timeline: this.timeline, replicas, weather, meter: bounds });
     for (const item of topologyOf(replicas)) {
       if (item.kind === "stream") this.broker.addStream(item.config);
       else this.broker.streams.get(item.stream)?.addConsumer(item.config);
     }
-    this.ledger = new Ledger(this.broker);
+    this.ledger = new Ledger(this.broker, checks);
+    if (options.settings?.feedback !== undefined) this.ledger.feedback = options.settings.feedback;
+    bounds.watch(this.broker);
     this.broker.streamOf(stateSubject(leaseKeys.owner))?.publish({ subject: stateSubject(leaseKeys.owner), headers: [], body: new Uint8Array(2) });
   }
 
@@ -53,7 +59,7 @@ export class SimulatedWorld {
       broker: this.broker, name, dice: dice.fork(), log: log?.(name) ?? fairQuiet,
       settings: { ...settingsDefault, workerId: name, ...settings },
       onDeath: () => { this.workers.delete(worker); onDeath(); },
-      onBug: (error) => this.ledger.violate("bug", error instanceof Error ? (error.stack ?? error.message) + causeOf(error) : String(error)),
+      onBug: (error) => this.ledger.checks.bug(error instanceof Error ? (error.stack ?? error.message) + causeOf(error) : String(error)),
     });
     this.workers.add(worker);
     return worker;
@@ -70,7 +76,7 @@ export class SimulatedWorld {
     let wasOver = false;
     await this.timeline.run(untilMs, () => {
       wasOver = isOver();
-      return wasOver || this.ledger.violations.length > 0;
+      return wasOver || this.ledger.checks.violations.length > 0;
     });
     return wasOver;
   }
@@ -80,10 +86,12 @@ function causeOf(error: Error): string {
   return error.cause instanceof Error ? `\ncaused by ${error.cause.stack ?? error.cause.message}` : "";
 }
 
+export const sweepIntervalMs = 20_000;
+
 const settingsDefault: Omit<WorkerSettings, "workerId"> = {
   limits, lookahead: 8, shutdownGraceMs: 5_000 as never,
   admission: { closePercent: 85, reopenPercent: 75 },
-  sweep: { intervalMs: 20_000 as never, graceMs: 5_000 as never },
+  sweep: { intervalMs: sweepIntervalMs as never, graceMs: 5_000 as never },
 };
 
 const topologies = new Map<number, readonly (StreamSpec | ConsumerSpec)[]>();

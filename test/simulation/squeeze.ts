@@ -1,0 +1,70 @@
+/**
+ * A stream or the account runs out of room in the middle of a storm. What is live must stay, what was acknowledged must come
+ * to its end once there is room again; and while only new timers lack room, the others must go on to theirs (I10).
+ */
+import { streamNames, type StreamRole } from "../../src/protocol/names.ts";
+import type { Dice } from "./dice.ts";
+import type { SimulatedWorld } from "./world.ts";
+
+/** `snapshots_tight` leaves what admission keeps free; the others are full to the last byte. */
+type Squeezed = StreamRole | "account" | "snapshots_tight";
+const choices: readonly [Squeezed, ...Squeezed[]] = ["state", "commands", "feedback", "snapshots", "terminals", "resumes", "account", "snapshots_tight", "snapshots_tight"];
+
+export class Squeeze {
+  readonly #world: SimulatedWorld;
+  readonly what: Squeezed;
+  #isOn = false;
+
+  constructor(world: SimulatedWorld, dice: Dice) {
+    this.#world = world;
+    this.what = dice.pick(choices);
+  }
+
+  /** There is no more room than for what is there. */
+  begin(): void {
+    const { broker } = this.#world;
+    this.#isOn = true;
+    if (this.what === "account") broker.storageBytesMax = broker.storageBytes();
+    else if (this.what === "snapshots_tight") this.#limit("snapshots", 1 / tightShare);
+    else this.#limit(this.what, 1);
+  }
+
+  /** True when only new timers lack room, and at least one was begun: the others must go on. */
+  holdsStartsOnly(): boolean {
+    return this.#isOn && this.what === "snapshots_tight" && this.#world.messages("snapshots").length > 0;
+  }
+
+  /** Feedback flows while starts are held, and none of those is taken. `areAtRest` tells when all that have begun are. */
+  async holdStarts(areAtRest: () => boolean): Promise<void> {
+    const { ledger } = this.#world;
+    // What was being written when the room ran out comes to its end first.
+    await this.#world.pass(noticedMsMax);
+    const begunCount = this.#world.messages("snapshots").length;
+    const rest = areAtRest() || await this.#world.pass(restMsMax, areAtRest);
+    if (ledger.checks.violations.length > 0) return;
+    ledger.checks.hold("I10", rest, () => "feedback did not flow while starts were held");
+    ledger.checks.hold("I10", this.#world.messages("snapshots").length === begunCount, () => "a timer was begun without room for it");
+  }
+
+  /** Somebody has made room. */
+  end(): void {
+    if (!this.#isOn) return;
+    this.#isOn = false;
+    this.#world.broker.storageBytesMax = undefined;
+    for (const [role, name] of Object.entries(streamNames) as readonly (readonly [StreamRole, string])[]) {
+      const stream = this.#world.broker.streams.get(name);
+      if (stream !== undefined && role !== "schedules") stream.config = { ...stream.config, max_bytes: roomyBytes };
+    }
+  }
+
+  #limit(role: StreamRole, share: number): void {
+    const stream = this.#world.broker.streams.get(streamNames[role]);
+    if (stream !== undefined) stream.config = { ...stream.config, max_bytes: Math.max(1, Math.floor(stream.store.bytes * share)) };
+  }
+}
+
+/** Between the share at which admission closes and a full stream. */
+const tightShare = 0.93;
+const roomyBytes = 64 * 1024 * 1024;
+const noticedMsMax = 30_000;
+const restMsMax = 300_000;
