@@ -68,7 +68,7 @@ export class Admission implements Gate {
     if (this.#room.fits(sizes)) return this.#room.take(sizes);
     this.#hurry.abort();
     await this.#looked.wait(this.#ended.signal);
-    return this.isOpen() ? this.#room.take(sizes) : noPass;
+    return !this.#ended.signal.aborted && this.isOpen() ? this.#room.take(sizes) : noPass;
   }
 
   /** Open for feedback and wakes, whatever room there is, unless what they are decided from is lost. */
