@@ -41,18 +41,9 @@ export type CollectResult = { readonly action: CollectionAction; readonly proble
 
 /** Collects archived timers; one result per burial, in order. */
 export async function collectArchived(context: CollectActionContext, burials: readonly Burial[], decidedAtMs: MonotonicMs): Promise<readonly CollectResult[]> {
-  const { ports, dedupeMs } = context;
-  const all = burials.map((burial): Step => ({ key: burial.key, burial, ...(burial.at.kind === "remove" ? { revision: burial.at.tombstoneRevision } : {}) }));
-  const open = (): readonly Step[] => all.filter(({ result }) => result === undefined);
-  const unburied = all.filter(({ revision }) => revision === undefined);
-  if (isStale(context, decidedAtMs)) return all.map(() => ({ action: "superseded" }));
-  await run(unburied, (steps) => ports.snapshots.bury(steps.map(({ key, burial }) => ({ key, grave: { tombstone: tombstoneOf(burial.record) }, expected: burial.at.kind === "bury" ? burial.at.expected : 0 }))));
-  await run(open(), async (steps) => {
-    const outcomes = await ports.archive.remove(steps.map(({ key, burial }) => ({ key, expected: burial.archiveRevision })));
-    // The tombstone's revision is what the next step replaces, and not that of the archive's marker.
-    return outcomes.map((outcome, index) => (outcome.kind === "stored" ? { kind: "stored", revision: present(steps[index]?.revision, "a tombstone") } : outcome));
-  });
-  await run(open(), (steps) => ports.snapshots.bury(steps.map(({ key, burial, revision }) => ({ key, grave: { tombstone: tombstoneOf(burial.record), expiresInMs: dedupeMs }, expected: present(revision, "a tombstone") }))));
+  if (isStale(context, decidedAtMs)) return burials.map(() => ({ action: "superseded" }));
+  const all = burials.map((burial): Step => ({ key: burial.key, burial, ...(burial.at.kind === "remove" ? { tombstoneRevision: burial.at.tombstoneRevision } : {}) }));
+  for (const stage of burialStages) await stage(context, all.filter(({ result }) => result === undefined));
   return all.map(({ result }) => result ?? { action: "collected" });
 }
 
@@ -66,29 +57,57 @@ export async function finishTombstones(context: CollectActionContext, all: reado
 /** Claims the state keys of orphans and buries them; one result per orphan, in order. */
 export async function collectOrphans(context: CollectActionContext, orphans: readonly Remains[], decidedAtMs: MonotonicMs): Promise<readonly CollectResult[]> {
   const { ports, clock } = context;
+  if (orphans.length === 0) return [];
   if (isStale(context, decidedAtMs)) return orphans.map(() => ({ action: "superseded" }));
   const all = orphans.map((orphan): Step<Remains> => ({ key: orphan.key, burial: orphan }));
   const claimedAtMs = clock.monotonicMs();
-  await run(all, (steps) => ports.state.remove(steps.map(({ key }) => ({ key, expected: 0 }))));
-  const claimed = all.filter(({ result }) => result === undefined);
+  const claims = await ports.state.remove(orphans.map(({ key }) => ({ key, expected: 0 })));
+  all.forEach((step, index) => { note(step, present(claims[index], "one outcome per claim")); });
   // The claim expires: what is done under it must be done long before.
   if (isStale(context, claimedAtMs)) return all.map(({ result }) => result ?? { action: "superseded" });
-  await run(claimed, (steps) => ports.snapshots.bury(steps.map(({ key, burial }) => ({ key, grave: { expiresInMs: stateMarkerTtlMs }, expected: burial.revision }))));
+  const claimed = all.filter(({ result }) => result === undefined);
+  await noteAll(claimed, claimed.map(({ key, burial }) => ({ key, grave: { expiresInMs: stateMarkerTtlMs }, expected: burial.revision })), (items) => ports.snapshots.bury(items));
   return all.map(({ result }) => result ?? { action: "orphan_collected" });
 }
 
-type Step<T = Burial> = { readonly key: TimerKey; readonly burial: T; revision?: number; result?: CollectResult };
+type Step<T = Burial> = { readonly key: TimerKey; readonly burial: T; tombstoneRevision?: number; result?: CollectResult };
 
-/** One stage: those that are stored go on with the revision that they were given. */
-async function run<T>(steps: readonly Step<T>[], write: (steps: readonly Step<T>[]) => Promise<readonly WriteOutcome[]>): Promise<void> {
-  if (steps.length === 0) return;
-  const outcomes = await write(steps);
+type BurialStage = (context: CollectActionContext, steps: readonly Step[]) => Promise<void>;
+
+const putTombstones: BurialStage = async ({ ports }, steps) => {
+  const unburied = steps.filter(({ tombstoneRevision }) => tombstoneRevision === undefined);
+  const items = unburied.map(({ key, burial }) => ({ key, grave: { tombstone: tombstoneOf(burial.record) }, expected: burial.at.kind === "bury" ? burial.at.expected : 0 }));
+  await noteAll(unburied, items, (all) => ports.snapshots.bury(all));
+};
+
+const removeArchives: BurialStage = async ({ ports }, steps) => {
+  const items = steps.map(({ key, burial }) => ({ key, expected: burial.archiveRevision }));
+  if (items.length === 0) return;
+  const outcomes = await ports.archive.remove(items);
+  steps.forEach((step, index) => { note(step, present(outcomes[index], "one outcome per archive record")); });
+};
+
+const letTombstonesExpire: BurialStage = async ({ ports, dedupeMs }, steps) => {
+  const items = steps.map(({ key, burial, tombstoneRevision }) => ({ key, grave: { tombstone: tombstoneOf(burial.record), expiresInMs: dedupeMs }, expected: present(tombstoneRevision, "a tombstone") }));
+  await noteAll(steps, items, (all) => ports.snapshots.bury(all));
+};
+
+type GraveItem = Parameters<WorkerPorts["snapshots"]["bury"]>[0][number];
+
+/** Each step goes on with the revision of its tombstone. */
+async function noteAll<T>(steps: readonly Step<T>[], items: readonly GraveItem[], bury: (items: readonly GraveItem[]) => Promise<readonly WriteOutcome[]>): Promise<void> {
+  if (items.length === 0) return;
+  const outcomes = await bury(items);
   for (const [index, step] of steps.entries()) {
-    const outcome = present(outcomes[index], "one outcome per step");
-    const failed = failedResult(outcome);
-    if (failed !== undefined) step.result = failed;
-    else if (outcome.kind === "stored") step.revision = outcome.revision;
+    const outcome = present(outcomes[index], "one outcome per grave");
+    note(step, outcome);
+    if (outcome.kind === "stored") step.tombstoneRevision = outcome.revision;
   }
+}
+
+function note<T>(step: Step<T>, outcome: WriteOutcome): void {
+  const failed = failedResult(outcome);
+  if (failed !== undefined) step.result = failed;
 }
 
 function failedResult(outcome: WriteOutcome): CollectResult | undefined {
@@ -109,3 +128,10 @@ function failedResult(outcome: WriteOutcome): CollectResult | undefined {
 function isStale({ clock }: CollectActionContext, sinceMs: MonotonicMs): boolean {
   return clock.monotonicMs() - sinceMs > decisionAgeMsMax;
 }
+
+/** In the order in which they have to become durable. */
+const burialStages: readonly BurialStage[] = [
+  putTombstones,
+  removeArchives,
+  letTombstonesExpire,
+];

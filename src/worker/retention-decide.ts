@@ -27,9 +27,9 @@ export type Kept =
 
 export type ArchivedDecision =
   /** Put the tombstone over this revision, then remove the archive, then let the tombstone expire. */
-  | { readonly kind: "bury"; readonly expected: number }
+  | { readonly kind: "bury"; readonly archived: TerminalRecord; readonly expected: number }
   /** The tombstone stands already, at this revision. */
-  | { readonly kind: "remove"; readonly tombstoneRevision: number }
+  | { readonly kind: "remove"; readonly archived: TerminalRecord; readonly tombstoneRevision: number }
   | Kept;
 
 /** The decision about an archived timer that is old enough; `state` is the leader's word. */
@@ -40,11 +40,11 @@ export function decideArchived(archived: ReadOutcome<TerminalRecord>, state: Rea
   const { snapshotHash } = archived.value;
   switch (snapshot.kind) {
     case "snapshot":
-      return snapshot.hash === snapshotHash ? { kind: "bury", expected: snapshot.revision } : otherSnapshot;
+      return snapshot.hash === snapshotHash ? { kind: "bury", archived: archived.value, expected: snapshot.revision } : otherSnapshot;
     case "collected":
-      return snapshot.grave.tombstone?.snapshotHash === snapshotHash ? whenBuried(snapshot) : otherSnapshot;
+      return snapshot.grave.tombstone?.snapshotHash === snapshotHash ? whenBuried(archived.value, snapshot) : otherSnapshot;
     case "absent":
-      return { kind: "bury", expected: 0 };
+      return { kind: "bury", archived: archived.value, expected: 0 };
     case "marker":
       return { kind: "kept_live" };
     case "unreadable":
@@ -57,8 +57,8 @@ export function decideArchived(archived: ReadOutcome<TerminalRecord>, state: Rea
 }
 
 /** A tombstone that will expire must not do so before the archive has gone: it is put there anew, without an end. */
-function whenBuried({ grave, revision }: { readonly grave: Grave; readonly revision: number }): ArchivedDecision {
-  return grave.expiresInMs === undefined ? { kind: "remove", tombstoneRevision: revision } : { kind: "bury", expected: revision };
+function whenBuried(archived: TerminalRecord, { grave, revision }: { readonly grave: Grave; readonly revision: number }): ArchivedDecision {
+  return grave.expiresInMs === undefined ? { kind: "remove", archived, tombstoneRevision: revision } : { kind: "bury", archived, expected: revision };
 }
 
 /** What a walked snapshot may need; nothing for most. */

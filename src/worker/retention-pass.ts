@@ -7,7 +7,7 @@
  * C3 What may be concluded from a replica is that something is there. That nothing is there is the leader's word.
  */
 import { present } from "../base/assert.ts";
-import { Failure, describeFailure, failureIn } from "../base/failure.ts";
+import { describeFailure, failureIn, type Failure } from "../base/failure.ts";
 import { collectionPerSecondMax, sweepReportCountMax, workerBatchBytesMax } from "../base/limits.ts";
 import type { Log } from "../base/log.ts";
 import type { Sha256 } from "../base/sha256.ts";
@@ -17,7 +17,7 @@ import type { TerminalRecord } from "../timer/record.ts";
 import type { CollectionAction, WorkerMetrics } from "./metrics.ts";
 import type { ReadFrom, ReadOutcome, SnapshotReading, WalkedArchive, WalkedSnapshot, WorkerPorts } from "./ports.ts";
 import { collectArchived, collectOrphans, finishTombstones, type Burial, type CollectActionContext, type CollectResult } from "./retention-actions.ts";
-import { decideArchived, isUnknown, needOf, type SnapshotEvidence } from "./retention-decide.ts";
+import { decideArchived, isUnknown, needOf, type Kept, type SnapshotEvidence } from "./retention-decide.ts";
 import { hashOfSnapshot } from "./views.ts";
 
 /** What a pass needs. */
@@ -108,8 +108,8 @@ class CollectPass {
     for (const [index, walked] of old.entries()) {
       const { key, revision: archiveRevision, record } = walked;
       const decision = decideArchived(record, present(states[index], "one read per key"), snapshots.get(key) ?? { kind: "absent" });
-      if (record.kind === "found" && (decision.kind === "bury" || decision.kind === "remove")) burials.push({ key, archiveRevision, record: record.value, at: decision });
-      else if (decision.kind !== "bury" && decision.kind !== "remove") this.#keep(walked, { action: decision.kind, problem: "problem" in decision ? decision.problem : "failure" in decision ? decision.failure : undefined });
+      if (decision.kind === "bury" || decision.kind === "remove") burials.push({ key, archiveRevision, record: decision.archived, at: decision });
+      else this.#keep(walked, { action: decision.kind, ...problemOf(decision) });
     }
     const results = burials.length === 0 ? [] : await collectArchived(this.#context, burials, decidedAtMs);
     const walkedOf = new Map(old.map((walked) => [walked.key, walked]));
@@ -216,6 +216,11 @@ class CollectPass {
   #overdueMs({ archivedAtMs }: WalkedArchive): DurationMs {
     return (since(this.#options.nowMs, archivedAtMs) - this.#options.archiveAgeMs) as DurationMs;
   }
+}
+
+function problemOf(kept: Kept): Pick<CollectResult, "problem"> {
+  if (kept.kind === "kept_unreadable") return { problem: kept.problem };
+  return kept.kind === "failed" ? { problem: kept.failure } : {};
 }
 
 /** Consecutive parts whose bodies together are within bounds, or which are one snapshot alone (I13). */

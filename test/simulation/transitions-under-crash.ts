@@ -4,6 +4,7 @@
  */
 import type { StartRequest } from "../../src/client/start.ts";
 import { consumerNames, streamNames } from "../../src/protocol/names.ts";
+import { collections } from "./collections-under-crash.ts";
 import type { Transition } from "./crash-points.ts";
 import type { Script, ScriptStep } from "./script.ts";
 import type { SimulatedWorld } from "./world.ts";
@@ -85,6 +86,7 @@ export const transitions: readonly Transition[] = [
     name: "whole life", fromMs: second, ending: { phase: "terminal", generation: 1, fence: 5 },
     script: script({ retryWait: { delayMs: 5 * second } }, retry, { atMs: 2 * apart, verb: "complete", generation: 1 }),
   },
+  ...collections,
 ];
 
 function dieBeforeResume(world: SimulatedWorld): void {
