@@ -153,7 +153,7 @@ export const redeliveryDelayMs = ms(1_000);
 export const redeliveryDelayMsMax = ms(10_000);
 /** A wake of a corrupt timer comes again after this time, and later and later up to the second. */
 export const setAsideMsMin = ms(60_000);
-export const setAsideMsMax = ms(21_600_000);
+export const setAsideMsMax = ms(3_600_000);
 /** Wakes in hand per worker (held until due or being written), at most. */
 export const wakesHeldMax = 2_000;
 /** Slots per rejection code in which the contexts of rejected commands are kept. */
@@ -286,6 +286,8 @@ export const resyncIntervalMs = ms(60_000);
 export const lookAgainMs = ms(5_000);
 /** A Secret that was missing is looked for after this time: the operator has no right to watch Secrets. */
 export const secretLookAgainMs = ms(15_000);
+/** Wakes that have fired are waited for this long before SCHEDULES is made anew. */
+export const migrationDrainMsMax = ms(60_000);
 /** A deletion that cannot reach the streams waits for this long; then they stay. */
 export const deletionPatienceMs = ms(120_000);
 /** Two looks at a stream that seems to have lost its end are at least this far apart. */
