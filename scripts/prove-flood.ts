@@ -17,6 +17,8 @@ const number = (text: string | undefined, fallback: number): number => (text ===
 const quietPerSecond = 20;
 const floodPerSecond = number(process.env["FLOOD_RATE"], 1_500);
 const workerCount = number(process.env["FLOOD_WORKERS"], 2);
+/** Below the number of outcomes that one client awaits at once. */
+const intakeCount = 8_000;
 const steps: readonly Step[] = ["start", "wake", "feedback"];
 
 await main(number(process.argv.slice(2).find((arg) => /^\d+$/.test(arg)), 15));
@@ -45,7 +47,10 @@ async function main(seconds: number): Promise<void> {
       await phase(`beside ${name}`, async () => (await Promise.all([quiet(), flood()]))[0], alone);
     }
     await showStreams(world);
+    const before = { server: cpuSeconds(pids.server), workers: cpuSeconds(pids.workers) };
     await showIntake(world, loads);
+    const perStart = (role: "server" | "workers"): string => (((cpuSeconds(pids[role]) - before[role]) * 1_000) / intakeCount).toFixed(2);
+    console.log(`each start took ${perStart("server")} ms of the server's processor time and ${perStart("workers")} ms of the workers'`);
     const dead = workers.filter(({ child }) => child.exitCode !== null);
     console.log(dead.length === 0 ? "\nevery timer ended, every worker lives" : `\n${String(dead.length)} workers died`);
     process.exitCode = dead.length === 0 ? 0 : 1;
@@ -123,13 +128,12 @@ async function showStreams(world: World): Promise<void> {
 
 /** The one start subject is served in order: a start waits for all that came before it, whoever sent them. */
 async function showIntake(world: World, loads: PacedLoads): Promise<void> {
-  const count = 8_000;
   const request = (index: number) => ({
     flow: { id: "intake", version: "1" }, execution: `intake-${String(index)}`, node: "n", edges: { start: "s", elapsed: "e" }, wait: { delayMs: 86_400_000 }, body: Buffer.alloc(256),
   });
   const beganAtMs = performance.now();
-  const started = Promise.all(Array.from({ length: count }, (_, index) => world.client.start(request(index), { awaitOutcome: true, outcomeTimeoutMs: 300_000 })));
+  const started = Promise.all(Array.from({ length: intakeCount }, (_, index) => world.client.start(request(index), { awaitOutcome: true, outcomeTimeoutMs: 300_000 })));
   const [late] = await Promise.all([loads.run({ flow: "late", perSecond: 1_000, seconds: 0.02 }), started.then(() => { /* Counted below. */ })]);
-  const perSecond = (count * 1_000) / (performance.now() - beganAtMs);
-  console.log(`the start subject took in ${perSecond.toFixed(0)} starts/s of 256 bytes; a start behind ${String(count)} others waited ${(percentile(late.start, 0.5) / 1_000).toFixed(1)} s`);
+  const perSecond = (intakeCount * 1_000) / (performance.now() - beganAtMs);
+  console.log(`the start subject took in ${perSecond.toFixed(0)} starts/s of 256 bytes; a start behind ${String(intakeCount)} others waited ${(percentile(late.start, 0.5) / 1_000).toFixed(1)} s`);
 }

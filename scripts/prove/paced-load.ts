@@ -62,8 +62,9 @@ export class PacedLoads {
   }
 
   async #read(): Promise<void> {
-    for await (const { resume, ack } of this.#client.resumes({ lookahead: 1_000, signal: this.#stopping.signal })) {
-      ack();
+    for await (const delivery of this.#client.resumes({ lookahead: 1_000, signal: this.#stopping.signal })) {
+      delivery.ack();
+      const { resume } = delivery;
       this.#elapsed.get(resume.lineage.execution)?.(resume);
       this.#elapsed.delete(resume.lineage.execution);
     }

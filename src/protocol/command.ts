@@ -66,7 +66,6 @@ export function readCommand(message: StoredMessage, limits: CommandLimits, sha25
   };
   const malformed = (code: MalformedCode, problem: string): MalformedCommand => ({ ok: false, code, problem, ...envelope });
   if (contextHeader === undefined) return malformed("context_missing", `header ${headerNames.context} is missing`);
-  if (isContextRepeated(message)) return malformed("context_invalid", `header ${headerNames.context} occurs twice`);
   const read = readInput(message, contextHeader, sha256);
   if (!read.ok) return malformed(read.code, read.problem);
   const { input, claimedPayloadHash } = read;
@@ -143,6 +142,7 @@ type ReadInput =
   | { readonly ok: false; readonly code: MalformedCode; readonly problem: string };
 
 function readInput(message: StoredMessage, header: string, sha256: Sha256): ReadInput {
+  if (isContextRepeated(message)) return { ok: false, code: "context_invalid", problem: `header ${headerNames.context} occurs twice` };
   switch (message.subject) {
     case commandSubjects.start: {
       const read = readContext(header, startContextSchema);

@@ -1,10 +1,10 @@
 /** Hostile contexts, commands and resumes: what any sender on the command subjects can write. */
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { contextBytesMax, flowVersionBytesMax, idBytesMax } from "../../src/base/limits.ts";
 import { utf8 } from "../../src/base/bytes.ts";
 import type { DurationMs } from "../../src/base/units.ts";
 import { readCommand, type CommandLimits } from "../../src/protocol/command.ts";
-import { failContextSchema, feedbackContextSchema, readContext, resumeContextSchema, startContextSchema, writeContext } from "../../src/protocol/context.ts";
+import { failContextSchema, feedbackContextSchema, readContext, resumeContextSchema, startContextSchema } from "../../src/protocol/context.ts";
 import { commandSubjects, headerNames, scheduleSubject, snapshotSubject, stateKey, timerKeyFromSubject } from "../../src/protocol/names.ts";
 import { decodeOutcome } from "../../src/protocol/outcome.ts";
 import { readResume } from "../../src/protocol/resume.ts";
@@ -13,6 +13,9 @@ import { message } from "../protocol/messages.ts";
 import { fc } from "../protocol/property.ts";
 import { hash, sha256 } from "../timer/records.ts";
 import { forbiddenIds, hostileBytes, hostileIds, hostileText, hostileTexts, hostileValues, mutated, replacedLeaves } from "./corpus.ts";
+
+// Thousands of cases each: a busy machine takes its time.
+vi.setConfig({ testTimeout: 60_000 });
 
 const limits: CommandLimits = { payloadBytesMax: 1_000, delayMsMax: 86_400_000 as DurationMs, retriesMax: 10, replyPrefix: "_INBOX.durable_timer" };
 const body = utf8("event");

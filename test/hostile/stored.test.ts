@@ -1,5 +1,5 @@
 /** Hostile bytes in streams and replies: what a foreign writer, a damaged disk or another version can leave there. */
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { utf8 } from "../../src/base/bytes.ts";
 import { dueAtMsMax } from "../../src/base/limits.ts";
 import { readBoundedJson } from "../../src/protocol/bounded-json.ts";
@@ -17,6 +17,9 @@ import { message } from "../protocol/messages.ts";
 import { fc } from "../protocol/property.ts";
 import { elapsed, receipt, sha256, terminal, waiting } from "../timer/records.ts";
 import { hostileBytes, hostileText, hostileTexts, hostileValues, mutated, replacedLeaves } from "./corpus.ts";
+
+// Thousands of cases each: a busy machine takes its time.
+vi.setConfig({ testTimeout: 60_000 });
 
 const key = { flow: "orders", ref: "a".repeat(32) };
 const records = [waiting({ receipt: receipt() }), elapsed(), terminal({ outcome: "failed", failure: { code: "gone", message: "over" } })];

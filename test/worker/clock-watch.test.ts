@@ -31,7 +31,7 @@ describe("a watch", () => {
     const running = new ClockWatch({ probe: { read: () => Promise.resolve(readings) }, clock, log, metrics }).run(stopping.signal);
     await clock.advance(clockWatchIntervalMs);
     expect([metrics.skews.length, log.messages("warn")]).toEqual([2, []]);
-    readings = [reading("a", clockSkewMsMax + 6), reading("b", -clockSkewMsMax)];
+    readings = [reading("a", clockSkewMsMax + 6), reading("b", 0 - clockSkewMsMax)];
     await clock.advance(clockWarningIntervalMs);
     const warnings = ["Found the clock of this machine apart from the broker's", "Found the clocks of leading servers apart"];
     expect(log.messages("warn")).toEqual(warnings);

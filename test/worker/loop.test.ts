@@ -193,7 +193,7 @@ describe("the wake loop", () => {
     broker.addWake({ key: timer.key, generation: 0, fence: 1, dueAtMs: (clock.nowMs() + wakeEarlyMsMax - 1) as never });
     open("wake");
     await clock.advance(wakeEarlyMsMax - 2);
-    expect(broker.sources.wake.settled.filter(({ how }) => how === "extend").length).toBeGreaterThanOrEqual(2);
+    expect(broker.sources.wake.settled.filter(({ how }) => how === "extend").length).toBeGreaterThanOrEqual(Math.floor(wakeEarlyMsMax / ackExtendIntervalMs));
   });
 
   test("drops what it held when the connection was lost, and settles nothing of it", async () => {
@@ -299,7 +299,7 @@ describe("a flood of one flow", () => {
     // Two batches may be under way when the last of the look-ahead arrives; the next one holds all of the quiet flow.
     expect(order.lastIndexOf("quiet")).toBeLessThan((workerBatchesInFlightMax + 1) * workerBatchSizeMax);
     expect(order).toHaveLength(1_010);
-  });
+  }, 60_000);
 });
 
 describe("a message handed back", () => {

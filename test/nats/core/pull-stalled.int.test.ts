@@ -8,7 +8,7 @@ import { NatsPullSource } from "../../../src/nats/core/pull.ts";
 import { Session } from "../../../src/nats/core/session.ts";
 import { systemClock } from "../../../src/system/clock.ts";
 import { systemRandom } from "../../../src/system/random.ts";
-import { consumerConfig, eventually, message, ms, must, never, takeExactly } from "../../conformance/jetstream.ts";
+import { consumerConfig, eventually, message, ms, must, takeExactly } from "../../conformance/jetstream.ts";
 import { startServers } from "../../servers.ts";
 import type { NatsServers } from "../../servers.ts";
 
