@@ -49,7 +49,9 @@ export async function accounted(urls: readonly string[], ledger: Ledger, options
     const read = await readHoldings(urls).catch((error: unknown) => ({ error }));
     const found = "error" in read ? undefined : accountOf(ledger, read);
     if (found !== undefined && found.problems.length === 0 && isSettled(found.counts)) return found.counts;
-    if (Date.now() > endAtMs) throw new Error(found === undefined ? "the account could not be read" : accountText(found), { cause: "error" in read ? read.error : undefined });
+    // What was stored too early, or under another fence, stays so: there is nothing to wait for.
+    const isFinal = found?.problems.some(({ rule }) => rule === "A2" || rule === "A3") === true;
+    if (isFinal || Date.now() > endAtMs) throw new Error(found === undefined ? "the account could not be read" : accountText(found), { cause: "error" in read ? read.error : undefined });
     await new Promise((resolve) => { setTimeout(resolve, 250); });
   }
 }

@@ -94,7 +94,7 @@ export class Ledger {
 
 /** The copy of a resume that lies in its stream, or came from it. */
 export function resumeCopy(resume: Resume, storedAtMs: number): ResumeCopy {
-  const { body: _, ...context } = resume;
-  const { generation, fence, dueAtMs } = resume;
-  return { ref: timerKey(resume.lineage, systemSha256).ref, generation, fence, dueAtMs, payloadHash: resume.payloadHash, storedAtMs, text: JSON.stringify(context) };
+  const { lineage, generation, fence, snapshotHash, payloadHash: bodyHash, startedAtMs, dueAtMs, elapsedAtMs } = resume;
+  const text = JSON.stringify({ lineage, generation, fence, snapshotHash, bodyHash, startedAtMs, dueAtMs, elapsedAtMs });
+  return { ref: timerKey(lineage, systemSha256).ref, generation, fence, dueAtMs, payloadHash: bodyHash, storedAtMs, text };
 }
