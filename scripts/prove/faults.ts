@@ -1,7 +1,9 @@
-// Deliberate faults: the mistakes that the simulation exists to catch, each as an edit of the code.
+// Deliberate faults: the mistakes that the suite exists to catch, each as an edit of the code.
 
-/** One mistake. */
-export type Fault = { readonly name: string; readonly edits: readonly Edit[] };
+/** One mistake. The simulation looks for it, unless a test on real servers does: the model stands in for nats/core. */
+export type Fault = { readonly name: string; readonly edits: readonly Edit[]; readonly catcher?: Catcher };
+/** A test file, and the beginning of a test's name in it. */
+export type Catcher = { readonly file: string; readonly test: string };
 /** `from` occurs exactly once in the file. */
 export type Edit = { readonly path: string; readonly from: string; readonly to: string };
 
@@ -11,6 +13,7 @@ const start = "src/timer/decide-start.ts";
 const wake = "src/timer/decide-wake.ts";
 const record = "src/timer/record.ts";
 const sweep = "src/worker/sweep-decide.ts";
+const collection = "src/worker/retention-actions.ts";
 
 function fault(name: string, path: string, edit: readonly [from: string, to: string]): Fault {
   return { name, edits: [{ path, from: edit[0], to: edit[1] }] };
@@ -34,7 +37,7 @@ export const FAULTS: readonly Fault[] = [
   {
     name: "nobody asks whether it is too early",
     edits: [
-      { path: wake, from: "  if (brokerNowMs < record.dueAtMs) return { kind: \"hold\", dueAtMs: record.dueAtMs };\n", to: "" },
+      { path: wake, from: "  if (brokerNowMs < record.dueAtMs) return isFarTooEarly(record, brokerNowMs) ? armAgain(view, record) : { kind: \"hold\", dueAtMs: record.dueAtMs };\n", to: "" },
       { path: "src/worker/due.ts", from: "  if (remainingMs <= 0) return 0;\n", to: "  if (remainingMs <= 1_000) return 0;\n" },
     ],
   },
@@ -47,7 +50,8 @@ export const FAULTS: readonly Fault[] = [
   fault("a retry waits from the last due time on", feedback, ["later(feedback.receivedAtMs, retryDelayMs)", "later(known.dueAtMs, retryDelayMs)"]),
   fault("complete ends a timer that still waits", feedback, ["  if (known.phase === \"waiting\" && feedback.verb !== \"fail\") return concludeTwice(view, \"not_elapsed\", known);\n", ""]),
   fault("the lineage is not compared", feedback, ["!sameLineage(known.lineage, feedback.lineage) || ", ""]),
-  fault("feedback is refused on a stale read", feedback, ["  if (!isAtLeast(view.basis, \"leader_again\")) return { kind: \"unsure\", needs: \"leader_again\" };\n", ""]),
+  fault("a reject on a stale read", feedback, ["  if (!isAtLeast(view.basis, \"leader_again\")) return { kind: \"unsure\", needs: \"leader_again\" };\n", ""]),
+  fault("a lineage is refused on a stale read", feedback, ["isAtLeast(view.basis, \"leader\") ? reject(\"lineage_mismatch\", known) : { kind: \"unsure\", needs: \"leader\" }", "reject(\"lineage_mismatch\", known)"]),
   fault("a snapshot that is there counts as a duplicate", start, ["  return create(start, []);\n", "  return { kind: \"ignore\", reason: \"ended\" };\n"]),
   fault("a second copy of a start finishes nothing", start, ["view.record === undefined || known.phase === \"elapsed\" ? [] : followingWrites(known)", "[]"]),
   fault("another start of the timer is not told apart", start, ["  if (known.snapshotHash !== start.snapshotHash) {\n", "  if (known.snapshotHash === undefined) {\n"]),
@@ -59,8 +63,25 @@ export const FAULTS: readonly Fault[] = [
   fault("schedules carry a message id", "src/nats/schedule-store.ts", ["        headers: armedHeaders(item),\n", "        headers: armedHeaders(item),\n        messageId: item.key.ref,\n"]),
   fault("a resume has another body", "src/nats/resume-outlet.ts", ["        body,\n", "        body: new Uint8Array(0),\n"]),
   fault("a message that could not be settled is acknowledged", "src/worker/settle.ts", ["  item.delivery.nak(delayMs as DurationMs);\n", "  item.delivery.ack();\n"]),
+  fault("garbage collection in the wrong order", collection, ["  putTombstones,\n  removeArchives,\n", "  removeArchives,\n  putTombstones,\n"]),
+  fault("a tombstone expires while the archive is there", collection, ["grave: { tombstone: tombstoneOf(burial.record) }, expected: burial.at", "grave: { tombstone: tombstoneOf(burial.record), expiresInMs: 20_000 as never }, expected: burial.at"]),
+  fault("an interrupted collection is not carried on", "src/worker/retention-decide.ts", ["return found.grave.expiresInMs === undefined ? { kind: \"finish\", grave: found.grave } : undefined;", "return undefined;"]),
+  fault("a start takes no notice of a tombstone", start, ["  if (view.tombstone !== undefined) return meetTombstone(view.tombstone, start);\n", ""]),
+  fault("another start of a collected timer is not told apart", start, ["  if (tombstone.snapshotHash !== start.snapshotHash) {\n", "  if (tombstone.snapshotHash === undefined) {\n"]),
   fault("the sweep arms beside a wake", sweep, ["  if (wake !== undefined && inputAge(wake, record) !== \"older\") return { kind: \"leave\" };\n", ""]),
   fault("the sweep does not arm what was lost", sweep, ["  if (schedule === undefined) return { kind: \"arm\" };\n", "  if (schedule === undefined) return { kind: \"leave\" };\n"]),
-  fault("the sweep forgets resumes whose wake was lost", sweep, ["  return willCome ? { kind: \"leave\" } : { kind: \"resume\" };\n", "  return { kind: \"leave\" };\n"]),
+  fault("the sweep forgets resumes whose wake was lost", sweep, ["  return isOwed(record, revision, view) ? { kind: \"resume\" } : decideTimeout(", "  return decideTimeout("]),
   fault("the sweep trusts schedules that do not fire", sweep, ["      return isOverdue(record, view) ? { kind: \"suspect\", sequence: schedule.sequence } : { kind: \"leave\" };\n", "      return { kind: \"leave\" };\n"]),
+  fault("a time-out does not wait for its time", "src/timer/decide-timeout.ts", ["later(record.elapsedAtMs, timeoutMs) <= brokerNowMs", "record.elapsedAtMs <= brokerNowMs"]),
+  fault("a timer that nobody answers is resumed for ever", "src/timer/decide-timeout.ts", ["      if (record.resumedAgainAtMs !== undefined) return { kind: \"leave\" };\n", ""]),
+  fault("starts are taken although there is no room", "src/worker/loop.ts", ["    if (gate === undefined || gate.isOpen()) return;\n", "    if (gate === undefined || gate.isOpen() || ports !== undefined) return;\n"]),
+  fault("the sweep writes its summary when nothing is to be swept", "src/worker/sweep.ts", ["this.#plan(\"interval\", settings.intervalMs);", "this.#plan(\"interval\", settings.intervalMs / 10);"]),
+  {
+    ...fault("an ack across a reconnect", "src/nats/core/session.ts", ["    if (this.ended.aborted || this.#connection.isClosed()) return false;\n", "    if (this.#connection.isClosed()) return false;\n"]),
+    catcher: { file: "test/conformance/recommended-single.int.test.ts", test: "leaves what it acknowledged" },
+  },
+  {
+    ...fault("an ack to a consumer that was made anew", "src/nats/core/custody.ts", ["    if (this.#isRevoked || this.#isDoubted) return false;\n", ""]),
+    catcher: { file: "test/nats/core/custody.test.ts", test: "" },
+  },
 ];

@@ -57,6 +57,7 @@ export type World = AsyncDisposable & {
   resumes(): Promise<readonly StoredResume[]>;
   /** Live records; markers of removed ones are left out. */
   records(): Promise<readonly TimerRecord[]>;
+  /** Markers of collected ones are left out. */
   archived(): Promise<readonly TimerRecord[]>;
 };
 
@@ -88,7 +89,7 @@ export async function openWorld(options: WorldOptions = {}): Promise<World> {
     },
     resumes: async () => (await messages("resumes")).map(storedResume),
     records: async () => (await messages("state", `$KV.DURABLE_TIMER_STATE.t.>`)).filter(({ body }) => body.length > 0).map(storedRecord),
-    archived: async () => (await messages("terminals")).filter(({ subject }) => !subject.includes("~rejected")).map(storedRecord),
+    archived: async () => (await messages("terminals")).filter(({ subject, body }) => !subject.includes("~rejected") && body.length > 0).map(storedRecord),
     [Symbol.asyncDispose]: async () => {
       await Promise.all(processes.map((process) => process.kill("SIGKILL")));
       await Promise.all(workers.map((worker) => worker.stop()));
