@@ -41,7 +41,9 @@ async function measure(world: World, { intervalSeconds, count }: { readonly inte
     const startUp = await watch.nextSweep("the start-up sweep");
     report("start-up", startUp, { watch, traffic });
     await pause(quietMs);
-    lateness("quiet", traffic.latenessIn(startUp.endedAtMs + 1_000, Date.now() - 2_000));
+    const quiet = { beganAtMs: startUp.endedAtMs + 1_000, endedAtMs: Date.now() - 2_000, actions: new Map<string, number>() };
+    say(`quiet: ${seconds(quiet.endedAtMs - quiet.beganAtMs)} (processor ${seconds(watch.cpuIn(quiet))})`);
+    lateness("quiet", traffic.latenessIn(quiet.beganAtMs, quiet.endedAtMs));
     const regular = await watch.nextSweep("a regular sweep", (intervalSeconds + 600) * 1_000);
     report("regular", regular, { watch, traffic });
     await recreateSchedules(world);
