@@ -151,6 +151,9 @@ export const settleRoundsMax = 5;
 /** First and longest delay before a message handed back is delivered again: what recovers is noticed within the second. */
 export const redeliveryDelayMs = ms(1_000);
 export const redeliveryDelayMsMax = ms(10_000);
+/** Commands of corrupt timers that one loop of a worker keeps waiting, and how long each waits before it is looked at again. */
+export const corruptHeldCountMax = 64;
+export const corruptHoldMs = ms(60_000);
 /** A wake of a corrupt timer comes again after this time, and later and later up to the second. */
 export const setAsideMsMin = ms(60_000);
 export const setAsideMsMax = ms(3_600_000);

@@ -79,6 +79,13 @@ class NatsBrokerSession implements BrokerSession {
     return told.kind === "told" || told.failure.code === "STREAM_MISSING" ? done : told;
   }
 
+  async purgeStream({ stream, subject, mark }: { readonly stream: string; readonly subject: string; readonly mark: StreamMark }): Promise<Done> {
+    const marked = await this.#marked(stream, mark);
+    if (marked.kind === "failed") return marked.failure.code === "STREAM_MISSING" ? done : marked;
+    const told = await this.#connection.jetStream.purge({ stream, subject });
+    return told.kind === "failed" ? told : done;
+  }
+
   async createConsumer({ stream, config }: { readonly stream: string; readonly config: ServerConfig }): Promise<Done> {
     return proved(await this.#connection.admin.createConsumer(stream, config), config);
   }

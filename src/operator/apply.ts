@@ -62,6 +62,8 @@ async function applyOne({ cluster, resource, session }: ApplyTools, action: Acti
       return await session.adoptStream({ config: action.config, mark: ownerMark(action.from) });
     case "DeleteStream":
       return await deleteStream({ cluster, session }, action);
+    case "PurgeStream":
+      return await purgeStream({ cluster, session }, action);
     case "WriteOwnerKey":
       return await session.writeOwnerKey(action.text);
     case "CreateConsumer":
@@ -80,7 +82,13 @@ async function deleteStream({ cluster, session }: { readonly cluster: ClusterPor
   const led = await cluster.confirmLead();
   if (led.kind === "failed") return led;
   const mayHoldMessages = action.isForced || !waitingRoles.has(action.role);
-  return await session.deleteStream({ stream: action.stream, mark: ownerMark(action.ownerId), mayHoldMessages });
+  return await session.deleteStream({ stream: action.stream, mark: { ...ownerMark(action.ownerId), [stampKeys.incarnation]: action.incarnation }, mayHoldMessages });
+}
+
+async function purgeStream({ cluster, session }: { readonly cluster: ClusterPort; readonly session: BrokerSession }, action: Extract<Action, { readonly kind: "PurgeStream" }>): Promise<Done> {
+  const led = await cluster.confirmLead();
+  if (led.kind === "failed") return led;
+  return await session.purgeStream({ stream: action.stream, subject: action.subject, mark: ownerMark(action.ownerId) });
 }
 
 function ownerMark(ownerId: string): StreamMark {

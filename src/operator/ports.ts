@@ -108,7 +108,7 @@ export type StreamMark = Readonly<Record<string, string | undefined>>;
  *    fails with STREAM_MISSING or CONSUMER_MISSING and never creates.
  * B2 After a write that changed a stream or consumer, the server's answer was compared with what was sent: a feature
  *    that an old server silently dropped is BROKER_FEATURE_MISSING.
- * B3 Nothing here deletes or purges but `deleteStream`, which looks at the stamp again first.
+ * B3 Nothing here deletes or purges but `deleteStream` and `purgeStream`, which look at the stamp again first.
  */
 export interface BrokerSession {
   /** Waits a bounded time for the first connection. All INFO requests of a pass in one go; answered by leaders. */
@@ -117,6 +117,8 @@ export interface BrokerSession {
   updateStream(config: ServerConfig): Promise<Done>;
   /** Deletes a stream whose mark is still the expected one; done when there is none. A conflict when it holds messages and may not. */
   deleteStream(target: { readonly stream: string; readonly mark: StreamMark; readonly mayHoldMessages: boolean }): Promise<Done>;
+  /** Removes what lies on these subjects of a stream whose mark is still the expected one; done when there is none. */
+  purgeStream(target: { readonly stream: string; readonly subject: string; readonly mark: StreamMark }): Promise<Done>;
   /** Updates a stream whose mark is still the expected one. Creating never takes over and updating always does: so it is proved before. */
   adoptStream(target: { readonly config: ServerConfig; readonly mark: StreamMark }): Promise<Done>;
   createConsumer(target: { readonly stream: string; readonly config: ServerConfig }): Promise<Done>;

@@ -51,6 +51,7 @@ export const conditionReasons = [
   // TopologyReady.
   "Provisioned",
   "Provisioning",
+  "Migrating",
   "OwnedByAnother",
   "AdoptionRefused",
   "ImmutableFieldChanged",
@@ -58,6 +59,7 @@ export const conditionReasons = [
   "ConsumerIncompatible",
   "SubjectOverlap",
   "InsufficientStorage",
+  "SizeBelowUse",
   "ReplicasUnavailable",
   "TopologyLost",
   "BrokerChanged",

@@ -90,15 +90,21 @@ export const specRules: readonly SpecRule[] = [
 ];
 
 /** Rules about a change. */
-export const changeRules: readonly ChangeRule[] = [
-  ...immutablePaths.map(immutable),
-  {
-    at: "topology.replicas",
-    cel: "(self == 1) == (oldSelf == 1)",
-    problem: "cannot change between 1 and more: that re-creates the stream of schedules, which this version does not do",
-    allows: (previous, next) => (previous.topology.replicas === 1) === (next.topology.replicas === 1),
-  },
-];
+export const changeRules: readonly ChangeRule[] = immutablePaths.map(immutable);
+
+/** A field of the list as it was when the streams were made; empty when it was not set. */
+export type AppliedValue = { readonly path: string; readonly value: string };
+
+/** What a status keeps of a spec, to compare later specs with. */
+export function appliedValues(spec: DurableTimerSpec): readonly AppliedValue[] {
+  return immutablePaths.map((path) => ({ path, value: textAt(spec, path) }));
+}
+
+/** Fields that are no longer what was applied, also where no API server judges changes; empty when nothing was applied yet. */
+export function changedSinceApplied(applied: readonly AppliedValue[] | undefined, spec: DurableTimerSpec): readonly Problem[] {
+  const changed = (applied ?? []).filter(({ path, value }) => immutablePaths.includes(path) && textAt(spec, path) !== value);
+  return changed.map(({ path, value }) => ({ field: `spec.${path}`, problem: value === "" ? "was not set when the streams were made" : `was ${value} when the streams were made` }));
+}
 
 /** CEL for the size of a stream, attached to each `maxBytes`; quantity.ts checks the same on parsing. */
 export const sizeRule = {
@@ -149,6 +155,11 @@ function immutable(path: string): ChangeRule {
     problem: "cannot be added, changed or removed later",
     allows: (previous, next) => valueAt(previous, [...at, field]) === valueAt(next, [...at, field]),
   };
+}
+
+function textAt(spec: DurableTimerSpec, path: string): string {
+  const value = valueAt(spec, path.split("."));
+  return typeof value === "string" ? value : "";
 }
 
 function valueAt(spec: DurableTimerSpec, path: readonly string[]): unknown {

@@ -103,5 +103,17 @@ export const statusSchema = z.object({
       everOpened: z.boolean().meta({ description: "It was opened once; a pause from then on is somebody's wish." }),
     }),
   ).meta({ description: "Delivery of resumes." }),
+  migration: optional(
+    z.object({
+      kind: word<"SchedulesReplicas">().meta({ description: "What is migrated." }),
+      from: z.int32().min(0).meta({ description: "Replicas before." }),
+      to: z.int32().min(0).meta({ description: "Replicas after." }),
+      step: word<"Waiting" | "Purging" | "Draining" | "Recreating">().meta({ description: "What is done now." }),
+      since: instant.meta({ description: "When that step began." }),
+    }),
+  ).meta({ description: "A change that takes several steps and is under way; absent otherwise." }),
+  applied: optional(
+    z.array(z.object({ path: text(bounds.nameCharsMax).meta({ description: "Field below spec." }), value: text(bounds.nameCharsMax).meta({ description: "What it was; empty when it was not set." }) })).max(16),
+  ).meta({ ...listMap("path"), description: "Fields that cannot change, as they were when the streams were made." }),
   incidents: optional(z.array(incident).max(16)).meta({ ...listMap("id"), description: "What only a person may decide, because data was lost or would be." }),
 });

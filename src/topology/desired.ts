@@ -49,6 +49,9 @@ export function fixedConsumerConfig(role: ConsumerRole): ServerConfig {
   return { ...commonConsumerConfig, ...(role === "wake" ? { filter_subject: subjectFilters.wakes } : {}) };
 }
 
+/** Schedules that have not fired, in their stream. */
+export const scheduleFilter: string = subjectFilters.schedules;
+
 /** Where a consumer delivers from. */
 export const consumerStreams: Readonly<Record<ConsumerRole, StreamRole>> = {
   wake: "schedules", resume: "resumes", feedback: "feedback", start: "commands",

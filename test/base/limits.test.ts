@@ -74,6 +74,8 @@ const values: Record<keyof typeof limits, unknown> = {
   decisionAgeMsMax: 30_000,
   newerInputRecheckMs: 2_000,
   settleRoundsMax: 5,
+  corruptHeldCountMax: 64,
+  corruptHoldMs: 60_000,
   setAsideMsMin: 60_000,
   setAsideMsMax: 3_600_000,
   redeliveryDelayMs: 1_000,

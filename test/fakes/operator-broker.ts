@@ -148,6 +148,14 @@ export class FakeSession implements BrokerSession {
     });
   }
 
+  async purgeStream({ stream: name }: { readonly stream: string; readonly subject: string; readonly mark: StreamMark }): Promise<Done> {
+    return this.#broker.write(`purgeStream ${name}`, () => {
+      const stream = this.#broker.streams.get(name);
+      if (stream !== undefined) this.#broker.streams.set(name, { ...stream, messages: 0, bytes: 0 });
+      return undefined;
+    });
+  }
+
   async createConsumer({ stream, config }: { readonly stream: string; readonly config: ServerConfig }): Promise<Done> {
     const name = String(config["durable_name"]);
     return this.#broker.write(`createConsumer ${name}`, () => {

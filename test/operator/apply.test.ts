@@ -78,7 +78,7 @@ describe("apply", () => {
   it("deletes no stream when it is not sure to lead", async () => {
     const bench = tools();
     bench.cluster.failures.set("confirmLead", new Failure("conflict", "CLUSTER_CONFLICT", "act as the leader"));
-    const action: Action = { kind: "DeleteStream", role: "terminals", stream: "DURABLE_TIMER_TERMINALS", ownerId: "a/b/c", isForced: true, because: "a test" };
+    const action: Action = { kind: "DeleteStream", role: "terminals", stream: "DURABLE_TIMER_TERMINALS", ownerId: "a/b/c", incarnation: "x", isForced: true, because: "a test" };
     await apply(bench, plan(empty()).actions);
     const { length } = bench.broker.writes;
     expect((await apply(bench, [action])).failed).toMatchObject([{ failure: { code: "CLUSTER_CONFLICT" } }]);

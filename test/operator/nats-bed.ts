@@ -28,23 +28,30 @@ export const small: Patch = {
   },
 };
 
-type CountedPort = { readonly port: BrokerPort; readonly writes: string[] };
+type CountedPort = {
+  readonly port: BrokerPort;
+  readonly writes: string[];
+  /** The operator dies before it sends such a write. */
+  dieBefore?: string;
+};
 
 /** The real port, with every write counted. */
 function counted(port: BrokerPort): CountedPort {
   const writes: string[] = [];
-  const watched = new Set(["createStream", "updateStream", "createConsumer", "updateConsumer", "pauseConsumer", "writeOwnerKey"]);
+  const watched = new Set(["createStream", "updateStream", "createConsumer", "updateConsumer", "pauseConsumer", "writeOwnerKey", "adoptStream", "deleteStream", "purgeStream"]);
+  const self: CountedPort = { port: { open: (options) => open(options) }, writes };
   const open: BrokerPort["open"] = (options) =>
     new Proxy(port.open(options), {
       get: (session: BrokerSession, name: keyof BrokerSession) => {
         const method = session[name].bind(session) as (...args: readonly unknown[]) => unknown;
         return (...args: readonly unknown[]): unknown => {
+          if (name === self.dieBefore) throw new Error("died");
           if (watched.has(name)) writes.push(name);
           return method(...args);
         };
       },
     });
-  return { port: { open }, writes };
+  return self;
 }
 
 /** An operator with its cluster; several may share a broker. */

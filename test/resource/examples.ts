@@ -267,14 +267,8 @@ export const changeExamples: readonly ChangeExample[] = [
     because: "the streams live in the first one",
   },
   { name: "the same domain", from: { nats: { jetStreamDomain: "hub" } }, patch: { nats: { jetStreamDomain: "hub", accountName: "A" } }, because: "only the domain is fixed" },
-  { name: "one replica to three", from: {}, patch: { topology: { replicas: 3 } }, field: "spec.topology.replicas", because: "the stream of schedules would have to be re-created" },
-  {
-    name: "three replicas to one",
-    from: { topology: { replicas: 3 } },
-    patch: { topology: { replicas: 1 } },
-    field: "spec.topology.replicas",
-    because: "the stream of schedules would have to be re-created",
-  },
+  { name: "one replica to three", from: {}, patch: { topology: { replicas: 3 } }, because: "the operator makes the stream of schedules anew" },
+  { name: "three replicas to one", from: { topology: { replicas: 3 } }, patch: { topology: { replicas: 1 } }, because: "replicated streams shrink in place" },
   { name: "three replicas to five", from: { topology: { replicas: 3 } }, patch: { topology: { replicas: 5 } }, because: "replicated streams grow in place" },
   { name: "other servers", from: {}, patch: { nats: { servers: ["tls://other.example:4222"] } }, because: "a NATS system may move" },
   {

@@ -30,8 +30,20 @@ export type Action = { readonly because: string } & (
     }
   | { readonly kind: "PauseConsumer"; readonly role: ConsumerRole; readonly stream: string; readonly consumer: string; readonly untilMs: EpochMs }
   | { readonly kind: "UnpauseConsumer"; readonly role: ConsumerRole; readonly stream: string; readonly consumer: string }
-  /** Only while the resource is being deleted. Its stamp is looked at again; `isForced` when a person accepted what it holds. */
-  | { readonly kind: "DeleteStream"; readonly role: StreamRole; readonly stream: string; readonly ownerId: string; readonly isForced: boolean }
+  /**
+   * Of a resource that is being deleted, or of SCHEDULES while it migrates. Its stamp is looked at again. `isForced` when what it
+   * holds may go: a person accepted it, or it is derived.
+   */
+  | {
+      readonly kind: "DeleteStream";
+      readonly role: StreamRole;
+      readonly stream: string;
+      readonly ownerId: string;
+      readonly incarnation: string;
+      readonly isForced: boolean;
+    }
+  /** Of SCHEDULES alone, while it migrates. */
+  | { readonly kind: "PurgeStream"; readonly role: StreamRole; readonly stream: string; readonly subject: string; readonly ownerId: string }
   /** Holds the resource in a later deletion, or lets go of it. Nothing else is done in the same pass: it makes a new version. */
   | { readonly kind: "SetFinalizer"; readonly isHeld: boolean }
   /** `changes` is empty when there are none yet. */

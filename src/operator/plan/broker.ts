@@ -9,6 +9,8 @@ import { brokerApiLevelMin, brokerLossGraceMs, brokerVersionMin, lookAgainMs, pa
 import type { DurationMs } from "../../base/units.ts";
 import type { WantedCondition } from "../../resource/conditions.ts";
 import type { DurableTimerSpec } from "../../resource/durable-timer.ts";
+import { describeProblem } from "../../resource/problems.ts";
+import { changedSinceApplied } from "../../resource/rules.ts";
 import { workersShareIdentity } from "../../resource/secrets.ts";
 import { failureMessage, isPassing, shownFailure } from "./failures.ts";
 import type { BrokerFacts, BrokerObservation, ConnectionFact, FailureFact, Observed } from "./observed.ts";
@@ -93,12 +95,19 @@ function judgeUnreached(observed: Observed, failure: FailureFact, lostForMs: Dur
 function judgeReached(observed: Observed, broker: ReachedBroker): BrokerVerdict {
   const { spec } = observed.resource;
   const reached = [want("BrokerReachable", "True", cause("Connected")), judgeCredentials(observed)];
-  const stall = objection(spec, broker.facts);
+  const stall = changeObjection(observed) ?? objection(spec, broker.facts);
   if (stall !== undefined) {
     return { kind: "refused", wanted: [...reached, want("BrokerCompatible", "False", stall)], actions: [], stall };
   }
   const compatible = cause("Compatible", payloadNote(spec, broker.facts));
   return { kind: "usable", broker, wanted: [...reached, want("BrokerCompatible", "True", compatible)], actions: [] };
+}
+
+/** In another JetStream domain everything would look new, and the data of before would be forgotten. */
+function changeObjection({ resource }: Observed): Cause | undefined {
+  const changed = changedSinceApplied(resource.status?.applied, resource.spec);
+  if (changed.length === 0) return undefined;
+  return cause("ImmutableFieldChanged", `${changed.map(describeProblem).join("; ")}. Nothing was touched. Undo the change.`);
 }
 
 /** Why this broker must not be used for this spec; undefined when it may. */

@@ -119,7 +119,7 @@ function deleteStreams(observed: Observed, own: readonly Claim[], isForced: bool
   const [door] = own;
   // Alone, so that the next look tells whether a start slipped in before the door was closed.
   const now = door?.role === "commands" ? [door] : own;
-  const actions = now.map(({ role, facts }): Action => ({ kind: "DeleteStream", role, stream: facts.name, ownerId: ownOwnerId(observed), isForced, because: "spec.deletionPolicy is Delete" }));
+  const actions = now.map(({ role, facts, stamp }): Action => ({ kind: "DeleteStream", role, stream: facts.name, ownerId: ownOwnerId(observed), incarnation: stamp?.incarnation ?? "", isForced, because: "spec.deletionPolicy is Delete" }));
   return { ...deleting(observed, "Its streams are being deleted."), actions, incidents: [] };
 }
 

@@ -1,11 +1,11 @@
 /** Compares one wanted stream or consumer with what is there, and says which writes bring it there. */
 import { isoFromEpochMs } from "../../base/units.ts";
-import type { EpochMs } from "../../base/units.ts";
+import type { DurationMs, EpochMs } from "../../base/units.ts";
 import { consumerUpdates, diffConsumer, diffStream, streamUpdates } from "../../topology/diff.ts";
 import type { ConsumerSpec, Difference, ServerConfig, StreamSpec } from "../../topology/layout.ts";
 import type { Action } from "./action.ts";
 import type { Claim } from "./claims.ts";
-import type { ConsumerFacts, Looked, Observed } from "./observed.ts";
+import type { ConsumerFacts, Looked, Observed, StreamFacts } from "./observed.ts";
 import { cause } from "./verdict.ts";
 import type { Cause } from "./verdict.ts";
 
@@ -15,8 +15,10 @@ export type Compared = {
   /** Differing fields as `<name>.<field>`, without what is missing altogether. */
   readonly differences: readonly string[];
   readonly isMissing: boolean;
-  /** What the server cannot change in place. */
+  /** What the server cannot change in place, or must not. */
   readonly stall?: Cause;
+  /** What goes on in several steps. */
+  readonly progress?: { readonly because: Cause; readonly requeueAfterMs: DurationMs };
 };
 
 /** `claim` is the stream that is there; undefined when none is. */
@@ -32,6 +34,8 @@ export function compareStream(observed: Observed, wanted: StreamSpec, claim: Cla
   const differences = changes.map((field) => `${name}.${field}`);
   const immutable = found.filter(({ remedy }) => remedy === "immutable");
   if (immutable.length > 0) return { actions: [], differences, isMissing: false, stall: streamStall(wanted, immutable) };
+  const tooSmall = sizeStall(wanted, claim.facts);
+  if (tooSmall !== undefined) return { actions: [], differences, isMissing: false, stall: tooSmall };
   const updates = streamUpdates(tolerated, actual);
   const actions = updates.map((config): Action => {
     if (claim.adoptedFrom !== undefined) return { kind: "AdoptStream", role, config, from: claim.adoptedFrom, because: "the adoption policy allows it" };
@@ -77,12 +81,22 @@ function toleratingPersistence(wanted: StreamSpec, actual: ServerConfig): Stream
   return { ...wanted, config: { ...rest, allow_atomic: true } };
 }
 
-function streamStall({ role, name }: StreamSpec, immutable: readonly Difference[]): Cause {
+function streamStall({ name }: StreamSpec, immutable: readonly Difference[]): Cause {
   const text = `Stream ${name} differs in ${fieldList(immutable)}, which a server cannot change, and is never deleted to change it.`;
-  if (role !== "schedules") return cause("ImmutableFieldChanged", `${text} Undo the change in the spec.`);
-  const migration = "A stream of schedules with one replica cannot become replicated in place, and this version does not migrate it.";
-  return cause("ImmutableFieldChanged", `${text} ${migration} Undo the change of spec.topology.replicas.`);
+  return cause("ImmutableFieldChanged", `${text} Undo the change in the spec.`);
 }
+
+/** A server that is given a smaller size than a stream has evicts from it at once, whatever the stream says of a full one. */
+function sizeStall({ name, config }: StreamSpec, { bytes, config: actual }: StreamFacts): Cause | undefined {
+  const [wanted, has] = [Number(config["max_bytes"]), Number(actual["max_bytes"] ?? -1)];
+  const isLowered = wanted > 0 && (has <= 0 || wanted < has);
+  if (!isLowered || bytes <= wanted * sizeShareMax) return undefined;
+  const text = `Stream ${name} holds more than ${String(100 * sizeShareMax)} % of the size that the spec now gives it. A server would evict what does not fit.`;
+  return cause("SizeBelowUse", `${text} Give it more, or wait until it has become smaller.`);
+}
+
+/** Something may be stored between the look and the change. */
+const sizeShareMax = 0.8;
 
 function fieldList(differences: readonly Difference[]): string {
   return differences.map(({ field }) => field).sort().join(", ");

@@ -42,6 +42,8 @@ export function explainAction(action: Action): string {
       return `Open consumer ${action.consumer} on ${action.stream}`;
     case "DeleteStream":
       return `Delete stream ${action.stream}`;
+    case "PurgeStream":
+      return `Purge ${action.subject} of stream ${action.stream}`;
     case "SetFinalizer":
       return action.isHeld ? "Hold the resource until its streams are deleted" : "Let go of the resource";
     case "ApplyWorkers":

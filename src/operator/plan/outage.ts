@@ -34,7 +34,7 @@ export function judgeHeld(observed: Observed, broker: BrokerVerdict): JudgedPart
 
 /** What lies behind the broker is Unknown, for that cause. */
 export function judgeWithoutBroker(observed: Observed, broker: BrokerVerdict, because: Cause): JudgedParts {
-  const isElsewhere = broker.stall?.reason === "WrongAccount" || broker.stall?.reason === "AccountUnknown";
+  const isElsewhere = broker.stall !== undefined && elsewhere.has(broker.stall.reason);
   const workers = judgeWorkers(observed, isElsewhere ? "foreign" : "unproven");
   const unknown = [...behindBroker, ...(broker.kind === "lost" ? (["WorkersReady"] as const) : [])].map((type) => want(type, "Unknown", because));
   return {
@@ -46,6 +46,9 @@ export function judgeWithoutBroker(observed: Observed, broker: BrokerVerdict, be
     workers: workers.workers,
   };
 }
+
+/** Reasons why workers must not follow the spec to where it leads. */
+const elsewhere: ReadonlySet<string> = new Set(["WrongAccount", "AccountUnknown", "ImmutableFieldChanged"]);
 
 function keptCauses(status: DurableTimerStatus | undefined): Pick<Verdict, "stall" | "progress"> {
   const of = (type: "Stalled" | "Reconciling"): Cause | undefined => {

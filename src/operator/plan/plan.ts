@@ -70,7 +70,10 @@ export type FailedAction = { readonly action: Action; readonly failure: FailureF
 /** The plan's status and events when some of its actions failed. */
 export function planAfterFailures(observed: Observed, failed: readonly FailedAction[]): Pick<Plan, "status" | "events"> {
   const judged = judge(observed);
-  const status = nextStatus(observed, { ...judged, ...failuresVerdict(judged, failed) });
+  const { migration, ...rest } = judged;
+  // A step that was not done is begun again.
+  const isStuck = failed.some(({ action }) => action.kind === "PurgeStream");
+  const status = nextStatus(observed, { ...rest, ...(migration === undefined || isStuck ? {} : { migration }), ...failuresVerdict(judged, failed) });
   return { status, events: [...transitionEvents(observed.resource.status, status), ...restoredEvents(judged.restored), ...(judged.told ?? [])] };
 }
 
@@ -108,6 +111,7 @@ function judgeUsable(observed: Observed, verdict: BrokerVerdict, broker: Reached
     restored: topology.restored,
     broker: topology.isMoved ? observed.resource.status?.broker : brokerStatus(broker),
     isOwned: topology.standing === "ours",
+    ...(topology.standing === "ours" ? { migration: topology.migration ?? "none" } : {}),
     entries: topology.entries,
     incidents: topology.incidents,
     workers: workers.workers,
@@ -192,6 +196,7 @@ function gateOf({ kind }: Action): ConditionType {
     case "CreateConsumer":
     case "UpdateConsumer":
     case "DeleteStream":
+    case "PurgeStream":
     case "SetFinalizer":
       return "TopologyReady";
   }

@@ -7,6 +7,7 @@ import { nextConditions, unobservedConditions } from "../../resource/conditions.
 import type { WantedCondition } from "../../resource/conditions.ts";
 import type { DurableTimerStatus } from "../../resource/durable-timer.ts";
 import { layoutVersion } from "../../topology/layout.ts";
+import { appliedValues } from "../../resource/rules.ts";
 import type { ReachedBroker } from "./broker.ts";
 import type { CapacityStatus } from "./capacity.ts";
 import { ownOwnerId } from "./claims.ts";
@@ -30,6 +31,8 @@ export type StatusParts = {
   readonly timers?: TimerCounts;
   readonly workers?: WorkersStatus | undefined;
   readonly resume?: DurableTimerStatus["resume"];
+  /** The step that is under way, or that there is none. */
+  readonly migration?: NonNullable<DurableTimerStatus["migration"]> | "none";
 };
 
 /** Everything that one look leads to. */
@@ -47,14 +50,20 @@ export function nextStatus(observed: Observed, judged: Verdict & StatusParts & {
   const { generation } = resource;
   const had = resource.status;
   const conditions = nextConditions(had?.conditions ?? [], concludedConditions(judged), { generation, nowMs });
-  return { ...had, observedGeneration: generation, conditions, ...seenParts(observed, judged) };
+  // A pause does nothing of what a step stands for.
+  const isKept = judged.migration === undefined || judged.isPaused;
+  const { migration: hadMigration, ...rest } = had ?? {};
+  const migration = isKept ? hadMigration : judged.migration;
+  const shown = migration === undefined || migration === "none" ? {} : { migration };
+  return { ...rest, observedGeneration: generation, conditions, ...shown, ...seenParts(observed, judged) };
 }
 
 function seenParts(observed: Observed, judged: StatusParts): Partial<DurableTimerStatus> {
   const { broker, capacity, timers, workers, resume, entries = [], incidents } = judged;
-  const { uid } = observed.resource;
+  const { uid, spec, status } = observed.resource;
   const seen = {
     owner: judged.isOwned === true ? { id: ownOwnerId(observed), uid } : undefined,
+    applied: judged.isOwned === true && status?.applied === undefined ? appliedValues(spec) : undefined,
     broker,
     topology: entries.length === 0 ? undefined : { layoutVersion, streams: entries },
     capacity,

@@ -8,6 +8,8 @@
  */
 import { brokerLossGraceMs, lookAgainMs } from "../../base/limits.ts";
 import type { DurationMs } from "../../base/units.ts";
+import type { WantedCondition } from "../../resource/conditions.ts";
+import type { DurableTimerStatus } from "../../resource/durable-timer.ts";
 import { creationOrder, desiredTopology } from "../../topology/desired.ts";
 import type { StreamSpec, Topology } from "../../topology/layout.ts";
 import type { Action } from "./action.ts";
@@ -20,6 +22,8 @@ import { streamEntries } from "./entries.ts";
 import { failureMessage, isPassing, shownFailure } from "./failures.ts";
 import { findLosses } from "./losses.ts";
 import type { Incident, Loss, StreamEntry } from "./losses.ts";
+import { migrationOf } from "./migration.ts";
+import type { Migration, MigrationStatus } from "./migration.ts";
 import { findMove } from "./moves.ts";
 import type { Move } from "./moves.ts";
 import type { FailureFact, Looked, Observed, StreamRole } from "./observed.ts";
@@ -33,6 +37,8 @@ export type TopologyVerdict = Verdict & {
   readonly standing: "ours" | "foreign" | "unread";
   readonly entries: readonly StreamEntry[];
   readonly incidents: readonly Incident[];
+  /** The step of a migration that is under way. */
+  readonly migration?: MigrationStatus;
   /** Something was lost and nobody has accepted it yet. */
   readonly isIncidentOpen: boolean;
   /** The connection leads elsewhere than the status says, and the streams of the status are not there. */
@@ -65,8 +71,9 @@ function judgeClaimed(scene: Scene): TopologyVerdict {
     standing: "ours" as const, ...streamEntries({ ...scene, topology, losses }), incidents: shownIncidents(losses), isIncidentOpen: open.length > 0, isMoved,
   };
   if (open.length > 0) return { ...facts, ...stalled(cause("TopologyLost", open.map(({ incident }) => incident.message).join(" "))) };
-  const compared = compareAll(scene, topology);
-  return { ...facts, ...concluded(scene, compared) };
+  const migration = migrationOf({ ...scene, topology });
+  const compared = compareAll(scene, topology, migration);
+  return { ...facts, ...concluded(scene, compared), ...(migration === undefined ? {} : { migration: migration.status }) };
 }
 
 /** What is there is not ours to use until a person says so, whosever it is. */
@@ -92,13 +99,16 @@ export function topologyOf({ observed, claims }: Pick<Scene, "observed" | "claim
   return desiredTopology({ spec: resource.spec, owner: { id: ownOwnerId(observed), uid: resource.uid }, incarnations });
 }
 
-function compareAll(scene: Scene, topology: Topology): readonly Compared[] {
+/** A stream that migrates is not compared: it is to become another one, after everything else is as it should be. */
+function compareAll(scene: Scene, topology: Topology, migration: Migration | undefined): readonly Compared[] {
   const { observed, broker, claims } = scene;
-  return creationOrder(topology).flatMap((wanted) => {
+  const order = creationOrder(topology).filter((wanted) => migration === undefined || (wanted.kind === "stream" ? wanted.role : wanted.streamRole) !== "schedules");
+  const compared = order.flatMap((wanted): readonly Compared[] => {
     if (wanted.kind === "stream") return [compareStream(observed, wanted, claims.get(wanted.role)), ...ownerKey(scene, wanted)];
     const pausedUntilMs = creationPause(wanted.role, observed, broker.brokerTimeMs);
     return [compareConsumer(observed, wanted, { looked: broker.consumers[wanted.role], pausedUntilMs })];
   });
+  return migration === undefined ? compared : [...compared, migration.compared];
 }
 
 /** The owner's key is what tells an emptied STATE from one that never held a timer. */
@@ -118,12 +128,23 @@ function concluded(scene: Scene, compared: readonly Compared[]): Verdict {
   const stall = immutableStall(compared);
   const inSync = want("InSync", ...syncOf(compared, stall));
   if (stall !== undefined) return { wanted: [want("TopologyReady", "False", stall), inSync], actions, stall, ...again };
+  const under = compared.find((one) => one.progress !== undefined)?.progress;
+  if (under !== undefined) return underWay(status, { actions, inSync, ...under });
   if (actions.length === 0) return { wanted: [want("TopologyReady", "True", cause("Provisioned")), inSync], actions, ...again };
   const progress = cause("Provisioning", "Streams and consumers are being brought to what the spec says.");
   // A repair in place takes one pass; the timers go on meanwhile, so that nothing flips for it.
   const isRepair = wasTrue(status, "TopologyReady") && compared.every(({ isMissing }) => !isMissing);
   const gate = want("TopologyReady", isRepair ? "True" : "False", isRepair ? cause("Provisioned") : progress);
   return { wanted: [gate, inSync], actions, progress };
+}
+
+/** The timers go on meanwhile: nothing flips for it. */
+function underWay(
+  status: DurableTimerStatus | undefined,
+  { actions, inSync, because, requeueAfterMs }: { readonly actions: readonly Action[]; readonly inSync: WantedCondition; readonly because: Cause; readonly requeueAfterMs: DurationMs },
+): Verdict {
+  const gate = wasTrue(status, "TopologyReady") ? want("TopologyReady", "True", cause("Provisioned")) : want("TopologyReady", "False", because);
+  return { wanted: [gate, inSync], actions, progress: because, requeueAfterMs };
 }
 
 function syncOf(compared: readonly Compared[], stall: Cause | undefined): [status: "True" | "False", because: Cause] {

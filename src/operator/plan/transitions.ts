@@ -40,6 +40,7 @@ export function actionEvent(action: Action): PlannedEvent | undefined {
       return action.changes.length === 0 ? event("WorkersCreated", "Created the workers.") : event("WorkersUpdated", `Updated ${action.changes.join(", ")} of the workers.`);
     case "DeleteStream":
       return event("StreamDeleted", `Deleted stream ${action.stream}.`);
+    case "PurgeStream":
     case "SetFinalizer":
     case "WriteOwnerKey":
     case "PauseConsumer":

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { lookAgainMs } from "../../../src/base/limits.ts";
 import { plan } from "../../../src/operator/plan/plan.ts";
-import { check, gibibyte, settled, withBroker, withConsumer, withFacts, withSpec, withStreamConfig } from "./scenes.ts";
+import { check, gibibyte, settled, share, withBroker, withConsumer, withFacts, withSpec, withStream, withStreamConfig } from "./scenes.ts";
 import type { Row } from "./scenes.ts";
 
 describe("differences", () => {
@@ -20,12 +20,16 @@ describe("differences", () => {
     { name: "a consumer limit that somebody changed is put back", scene: () => withConsumer(settled(), "start", (consumer) => ({ ...consumer, config: { ...consumer.config, max_ack_pending: 1 } })), actions: ["Update consumer DURABLE_TIMER_COMMAND_SERVICE on DURABLE_TIMER_COMMANDS (max_ack_pending)"], turns: repairing, because: "drift is repaired" },
     { name: "a SCHEDULES that is not asynchronous stays as it is", scene: () => withStreamConfig(settled(), "schedules", { persist_mode: "default", allow_atomic: true }), actions: [], turns: [], because: "it is only slower" },
     {
-      name: "an asynchronous SCHEDULES cannot become replicated in place",
+      name: "an asynchronous SCHEDULES waits for the others before it is made anew",
       scene: () => withFacts(withSpec(settled(), { topology: { replicas: 3 } }), { isClustered: true, serverCount: 3 }),
       actions: ["KV_DURABLE_TIMER_STATE", "DURABLE_TIMER_SNAPSHOTS", "DURABLE_TIMER_TERMINALS", "DURABLE_TIMER_RESUMES", "DURABLE_TIMER_FEEDBACK", "DURABLE_TIMER_COMMANDS"].map((name) => `Update stream ${name} (num_replicas)`),
-      turns: ["Ready False ImmutableFieldChanged", "TopologyReady False ImmutableFieldChanged", "Stalled True ImmutableFieldChanged", "InSync False DriftIgnored"],
-      because: "servers refuse it; the others are scaled",
+      turns: ["Reconciling True Migrating", "InSync False Drifted"],
+      requeueAfterMs: lookAgainMs,
+      because: "a server that is missing shows on a stream that stays",
     },
+    { name: "a smaller size that everything fits in is an update", scene: () => withStream(withSpec(settled(), { topology: { streams: { terminals: { maxBytes: "10Gi" } } } }), "terminals", share(40, 20 * gibibyte)), actions: ["Update stream DURABLE_TIMER_TERMINALS (max_bytes)"], turns: repairing, because: "it fits" },
+    { name: "a smaller size that something might not fit in is refused", scene: () => withStream(withSpec(settled(), { topology: { streams: { terminals: { maxBytes: "10Gi" } } } }), "terminals", share(41, 20 * gibibyte)), actions: [], turns: ["Ready False SizeBelowUse", "TopologyReady False SizeBelowUse", "Stalled True SizeBelowUse", "InSync False DriftIgnored"], because: "a server evicts what does not fit, and something may be stored meanwhile" },
+    { name: "a larger size of a full stream is an update", scene: () => withStream(withSpec(settled(), { topology: { streams: { terminals: { maxBytes: "30Gi" } } } }), "terminals", share(70, 20 * gibibyte)), actions: ["Update stream DURABLE_TIMER_TERMINALS (max_bytes)"], turns: repairing, because: "that is the remedy" },
     { name: "fewer replicas keep SCHEDULES as it is", scene: () => withSpec(settled({ topology: { replicas: 3 } }), { topology: { replicas: 1 } }), actions: ["KV_DURABLE_TIMER_STATE", "DURABLE_TIMER_SNAPSHOTS", "DURABLE_TIMER_TERMINALS", "DURABLE_TIMER_SCHEDULES", "DURABLE_TIMER_RESUMES", "DURABLE_TIMER_FEEDBACK", "DURABLE_TIMER_COMMANDS"].map((name) => `Update stream ${name} (num_replicas)`), turns: repairing, because: "a stream is never re-created to make it faster" },
     {
       name: "a placement and replicas change one after the other",

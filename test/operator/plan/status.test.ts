@@ -37,8 +37,8 @@ describe("the status", () => {
   });
 
   it("keeps parts that a newer operator wrote and this one does not know", () => {
-    const scene = withStatus(settled(), (status) => ({ ...status, migration: { step: "Recreating" } }) as typeof status);
-    expect(plan(scene).status).toMatchObject({ migration: { step: "Recreating" } });
+    const scene = withStatus(settled(), (status) => ({ ...status, forecast: { step: "Recreating" } }) as typeof status);
+    expect(plan(scene).status).toMatchObject({ forecast: { step: "Recreating" } });
   });
 });
 
