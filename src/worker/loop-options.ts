@@ -5,6 +5,7 @@ import type { Sha256 } from "../base/sha256.ts";
 import type { EpochMs, MonotonicMs } from "../base/units.ts";
 import type { CommandLimits } from "../protocol/command.ts";
 import type { Gate } from "./admission.ts";
+import type { CorruptHolds } from "./corrupt-holds.ts";
 import type { WorkerMetrics } from "./metrics.ts";
 import type { Delivery, SourceName, WorkerPorts } from "./ports.ts";
 import type { Work } from "./step.ts";
@@ -21,6 +22,8 @@ export type LoopOptions = {
   readonly lookahead: number;
   /** What comes waits here while starts, or anything at all, may not be taken. */
   readonly gate?: Gate;
+  /** Bounds what is held of corrupt timers' commands; without it all are. */
+  readonly corruptHolds?: CorruptHolds;
 };
 
 /** A message in hand. */

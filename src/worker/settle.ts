@@ -1,7 +1,7 @@
 /** What becomes of a message once its work is done: acknowledged, terminated or handed back, counted and answered. */
 import { unreachable } from "../base/assert.ts";
 import { describeFailure } from "../base/failure.ts";
-import { redeliveryDelayMs, redeliveryDelayMsMax, rejectedTextCharsMax } from "../base/limits.ts";
+import { corruptHoldMs, redeliveryDelayMs, redeliveryDelayMsMax, rejectedTextCharsMax } from "../base/limits.ts";
 import { hex } from "../base/bytes.ts";
 import { since, type DurationMs } from "../base/units.ts";
 import type { MalformedCommand } from "../protocol/command.ts";
@@ -27,11 +27,7 @@ export function settle(options: LoopOptions, item: InHand, result: Settled): voi
     case "hand_back":
       return handBack(options, item, result);
     case "corrupt":
-      options.log.error({ loop: options.name, ref: item.key.ref, flow: item.key.flow, problem: result.problem }, "Set a corrupt timer aside");
-      options.metrics.unreadableMet(1);
-      if (result.isAside) item.delivery.ack();
-      else item.delivery.nak(corruptDelayMs);
-      return;
+      return corrupt(options, item, result);
     default:
       return unreachable(result);
   }
@@ -80,6 +76,27 @@ function handBack(options: LoopOptions, item: InHand, result: Extract<Settled, {
   options.metrics.settled(options.name, "handed_back", 1);
 }
 
+/** A wake waits in a schedule now; a command waits here, or is refused when too many do. */
+function corrupt(options: LoopOptions, item: InHand, { problem, isAside }: Extract<Settled, { kind: "corrupt" }>): void {
+  options.log.error({ loop: options.name, ref: item.key.ref, flow: item.key.flow, problem }, "Set a corrupt timer aside");
+  options.metrics.unreadableMet(1);
+  if (isAside) {
+    item.delivery.ack();
+    return;
+  }
+  const isHeld = options.name === "wake" || (options.corruptHolds?.tryHold(options.clock.monotonicMs()) ?? true);
+  if (isHeld) {
+    item.delivery.nak(corruptHoldMs);
+    return;
+  }
+  const code = "timer_unreadable";
+  keepRejected(options, item.delivery, { code, problem });
+  answer(options, item.replyTo, { v: 1, outcome: "rejected", code, ref: item.key.ref, problem: "what is stored of this timer cannot be read now" });
+  item.delivery.terminate(code);
+  options.metrics.rejected(code, 1);
+  options.metrics.settled(options.name, "rejected", 1);
+}
+
 function answer(options: LoopOptions, replyTo: string | undefined, outcome: Outcome): void {
   if (replyTo !== undefined) options.ports.outcomes.send([{ replyTo, outcome }]);
 }
@@ -101,5 +118,3 @@ function excerpt(text: string): string {
   return text.slice(0, rejectedTextCharsMax).replace(/[^\x20-\x7e]/g, "?");
 }
 
-/** A corrupt timer is looked at again now and then: a person may have repaired it. */
-const corruptDelayMs = 60_000 as DurationMs;
