@@ -206,7 +206,7 @@ const deliveryOutcomes: Readonly<Record<DeliveryOutcome, true>> = {
 
 const rejectedCodes: Readonly<Record<RejectedCode, true>> = {
   start_conflict: true, unknown_timer: true, not_elapsed: true, stale: true, unknown_fence: true, lineage_mismatch: true,
-  context_missing: true, context_invalid: true, payload_hash_mismatch: true, payload_too_large: true, delay_too_long: true,
+  timer_unreadable: true, context_missing: true, context_invalid: true, payload_hash_mismatch: true, payload_too_large: true, delay_too_long: true,
   retries_too_many: true, verb_unknown: true,
 };
 

@@ -11,7 +11,7 @@ import type { DataStream, SourceName } from "./ports.ts";
 export type DeliveryOutcome = "accepted" | "duplicate" | "rejected" | "malformed" | "ignored" | "held" | "handed_back";
 
 /** Why a command was rejected, by the domain or before it got there. */
-export type RejectedCode = RejectionCode | MalformedCode;
+export type RejectedCode = RejectionCode | MalformedCode | "timer_unreadable";
 
 /** Why starts are not taken; `open` while they are. */
 export type AdmissionReason = "open" | "usage_unknown" | "data_lost" | "state_full" | "snapshots_full" | "terminals_full" | "account_full";

@@ -12,6 +12,7 @@ import { loopStallMsMax } from "../base/limits.ts";
 import { TaskGroup } from "../concurrency/task-group.ts";
 import { untilAborted } from "../concurrency/until-aborted.ts";
 import { Admission } from "./admission.ts";
+import { CorruptHolds } from "./corrupt-holds.ts";
 import { Lifecycle, type UsableTopology } from "./lifecycle.ts";
 import { stalledOf } from "./lifecycle-state.ts";
 import { WorkLoop } from "./loop.ts";
@@ -104,7 +105,7 @@ export class Worker {
     // The broker's own message limit may be lower than the configured one.
     const limits = { ...settings.limits, payloadBytesMax: Math.min(settings.limits.payloadBytesMax, topology.payloadBytesMax) };
     const loop = (name: SourceName) => new WorkLoop({
-      name, ports, clock, sha256, log, metrics, limits, lookahead: settings.lookahead, gate: name === "start" ? admission : admission.dataGate,
+      name, ports, clock, sha256, log, metrics, limits, lookahead: settings.lookahead, gate: name === "start" ? admission : admission.dataGate, corruptHolds: new CorruptHolds(),
     });
     this.#loops = [loop("start"), loop("feedback"), loop("wake")];
     const sweeper = new Sweeper({ ports, clock, random, sha256, log, metrics, workerId: settings.workerId, settings: settings.sweep, feedback: settings.feedback });
