@@ -5,12 +5,15 @@
 import type { TimerClient } from "../../src/client/client.ts";
 import type { Resume } from "../../src/protocol/resume.ts";
 
+/** What a timer goes through, as a flow sees it. */
 export type Step = "start" | "wake" | "feedback";
 /** Milliseconds, one per timer that took the step. */
 export type Latencies = Readonly<Record<Step, readonly number[]>>;
 
+/** A flow's pace, and how long it is kept up. */
 export type LoadOptions = { readonly flow: string; readonly perSecond: number; readonly seconds: number; readonly delayMs?: number };
 
+/** Loads over one client. */
 export class PacedLoads {
   readonly #client: TimerClient;
   readonly #stopping = new AbortController();

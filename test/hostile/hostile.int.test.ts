@@ -46,8 +46,9 @@ async function publish({ subject = commandSubjects.start, head = "", body = new 
 }
 
 const body = utf8("event");
+const edges = { start: "e1", elapsed: "e2" };
 const valid = (execution: string, over: Partial<StartContext> = {}): StartContext => ({
-  v: 1, flow: { id: "hostile", version: "1" }, execution, node: "n", edges: { start: "e1", elapsed: "e2" }, wait: { delayMs: 3_600_000 }, maxRetries: 0, payloadHash: payloadHash(body, systemSha256), ...over,
+  v: 1, flow: { id: "hostile", version: "1" }, execution, node: "n", edges, wait: { delayMs: 3_600_000 }, maxRetries: 0, payloadHash: payloadHash(body, systemSha256), ...over,
 });
 const contextLine = (context: string): string => `${headerNames.context}: ${context}\r\n`;
 const started = (execution: string): string => contextLine(writeContext(valid(execution)));
@@ -94,7 +95,7 @@ describe("a hostile command", () => {
   });
 
   test("that names a subject of the product for its answer is not answered there", async () => {
-    const key = timerKey({ ...valid("evil"), edges: valid("evil").edges }, systemSha256);
+    const key = timerKey({ ...valid("evil"), edges }, systemSha256);
     for (const target of [stateSubject(stateKey(key)), wakeSubject(key), "$JS.API.STREAM.DELETE.DURABLE_TIMER_RESUMES", "_INBOX.durable_timer.*", "_INBOX.durable_timer.>"]) {
       await publish({ head: `${headerNames.replyTo}: ${target}\r\n` });
     }
@@ -105,13 +106,13 @@ describe("a hostile command", () => {
 
   test("whose acknowledgement the broker is told to put into a stream of ours harms nobody", async () => {
     const future = valid("future");
-    const key = timerKey({ ...future, edges: future.edges }, systemSha256);
+    const key = timerKey({ ...future, edges }, systemSha256);
     const targets = [commandSubjects.start, commandSubjects.fail, wakeSubject(key), scheduleSubject(key), "$JS.API.STREAM.PURGE.DURABLE_TIMER_COMMANDS", "$JS.API.CONSUMER.DELETE.DURABLE_TIMER_COMMANDS.DURABLE_TIMER_COMMAND_SERVICE"];
     for (const target of targets) sender.publish(commandSubjects.start, utf8("{}"), { reply: target, headers: headers("") });
     await sender.flush();
     await quiet();
     // The stray message on its schedule's subject is replaced: the timer itself is none the worse.
-    expect((await world.client.start({ ...request("future"), flow: future.flow, node: future.node, edges: future.edges, maxRetries: 0, wait: { delayMs: 500 }, body }, { awaitOutcome: true })).outcome).toMatchObject({ kind: "accepted" });
+    expect((await world.client.start({ ...request("future"), flow: future.flow, node: future.node, edges, maxRetries: 0, wait: { delayMs: 500 }, body }, { awaitOutcome: true })).outcome).toMatchObject({ kind: "accepted" });
     await until("its resume", async () => (await world.resumes()).find(({ lineage }) => lineage.execution === "future"));
   });
 });
