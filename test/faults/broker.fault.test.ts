@@ -1,9 +1,11 @@
 /** One server that is killed: in the middle of batches, and with wakes held while its asynchronous tail is lost. */
 import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { connect } from "@nats-io/transport-node";
 import { afterEach, expect, test } from "vitest";
-import { streamNames } from "../../src/protocol/names.ts";
+import { consumerNames, streamNames } from "../../src/protocol/names.ts";
 import type { NatsServer, ServerVersion } from "../servers.ts";
+import { told } from "../worker/world.ts";
 import { eventually, openBed, type Bed } from "./bed.ts";
 
 let bed: Bed;
@@ -41,25 +43,34 @@ const tailRows: readonly Row[] = [
 
 /**
  * The tail is lost for certain: SCHEDULES comes back as it was on disk at an earlier moment. Sequences are then given out a second
- * time, and an acknowledgement of a wake from before would remove another timer's.
+ * time, and an acknowledgement of a wake from before would remove another timer's. The sweep might repair even that, so the
+ * acknowledgements themselves are looked at too. Workers stand still meanwhile: they meet the new life with the old wakes in hand.
  */
 for (const { name, version } of tailRows) {
   test(name, async () => {
     const perGroup = 100;
     bed = await openBed({ version });
-    await Promise.all([bed.world.spawnWorker(), bed.world.spawnWorker()]);
+    const workers = await Promise.all([bed.world.spawnWorker(), bed.world.spawnWorker()]);
     await bed.start("early", { count: perGroup, taken: true, wait: { delayMs: 20_000 } });
+    await bed.start("held", { count: perGroup, taken: true, wait: { delayMs: 5_000 } });
     const [server] = bed.world.servers.servers;
     if (server === undefined) throw new Error("one server");
     const before = keepSchedules(server);
-    await bed.start("held", { count: perGroup, taken: true, wait: { delayMs: 2_500 } });
+    const keptSequence = told(await bed.world.broker.jetStream.streamState(streamNames.schedules)).lastSequence;
+    await using settlements = await watchSettlements(bed.world.servers.urls);
     await eventually("wakes in workers' hands", async () => (await bed.wakeConsumer()).ackPending > perGroup / 2);
+    for (const worker of workers) worker.child.kill("SIGSTOP");
+    const killedAtNs = BigInt(Date.now()) * 1_000_000n;
     await server.kill();
     before.putBack();
     await server.start();
+    await settlements.untilConnected();
+    for (const worker of workers) worker.child.kill("SIGCONT");
     await bed.start("after", { count: perGroup, wait: { delayMs: 1_000 } });
     await eventually("every resume", async () => new Set((await bed.world.resumes()).map(({ lineage }) => lineage.execution)).size === 3 * perGroup);
     expect(await bed.account()).toMatchObject({ acknowledged: 3 * perGroup, elapsed: 3 * perGroup, generationsResumed: 3 * perGroup });
+    expect(settlements.seen.length).toBeGreaterThan(perGroup);
+    expect(settlements.seen.filter(({ storedAtNs, sequence, isAfterLoss }) => isAfterLoss && storedAtNs < killedAtNs && sequence > keptSequence)).toEqual([]);
   }, 240_000);
 }
 
@@ -91,5 +102,38 @@ function keepSchedules(server: NatsServer): { putBack(): void } {
       rmSync(dir, { recursive: true });
       cpSync(copy, dir, { recursive: true });
     },
+  };
+}
+
+/** A settlement of a wake, by what its subject says of the wake. */
+type Settlement = { readonly sequence: number; readonly storedAtNs: bigint; readonly isAfterLoss: boolean };
+
+type Settlements = AsyncDisposable & { readonly seen: readonly Settlement[]; untilConnected(): Promise<void> };
+
+/** Listens to what workers tell the broker of their wakes, also after the connection was lost once. */
+async function watchSettlements(urls: readonly string[]): Promise<Settlements> {
+  const connection = await connect({ servers: [...urls], maxReconnectAttempts: -1, reconnectTimeWait: 20 });
+  const seen: Settlement[] = [];
+  let isAfterLoss = false;
+  connection.subscribe("$JS.ACK.>", {
+    callback: (error, { subject }) => {
+      if (error !== null || !subject.includes(`.${streamNames.schedules}.${consumerNames.wake}.`)) return;
+      // … deliveries, stream sequence, consumer sequence, time of storage in nanoseconds, pending.
+      const [, sequence, storedAtNs] = /\.(\d+)\.\d+\.(\d{19})\./.exec(subject) ?? [];
+      seen.push({ sequence: Number(sequence), storedAtNs: BigInt(storedAtNs ?? 0), isAfterLoss });
+    },
+  });
+  const returned = (async () => {
+    for await (const { type } of connection.status()) if (type === "reconnect") return;
+  })();
+  await connection.flush();
+  return {
+    seen,
+    untilConnected: async () => {
+      await returned;
+      await connection.flush();
+      isAfterLoss = true;
+    },
+    [Symbol.asyncDispose]: () => connection.close(),
   };
 }
