@@ -1,17 +1,21 @@
-// `npm run prove:faults`: the checks are checked. Each deliberate fault is edited into a copy of the code, and the simulation must
-// catch it; the table says what caught it. Arguments after `--` select faults whose name contains one of them.
+// `npm run prove:faults`: the checks are checked. Each deliberate fault is edited into a copy of the code, and the simulation, or the
+// test on real servers that the fault names, must catch it; the table says what caught it. Arguments after `--` select faults whose
+// name contains one of them.
 //
 // F1. A fault that no longer fits the code is an error: the list must follow the code.
 // F2. A fault that survives ends the program with 1, and so does a copy without a fault in which something is found.
+// F3. As many are tried at once as the machine has cores: each hunt uses one.
 
 import { spawn } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { FAULTS, type Edit, type Fault } from "./prove/faults.ts";
+import { FAULTS, type Catcher, type Edit, type Fault } from "./prove/faults.ts";
 import { root } from "./run-process.ts";
 
 const scheduleCount = 150;
-const huntMsMax = 420_000;
+const runMsMax = 600_000;
+const huntArgs: readonly string[] = ["test/simulation/hunt.ts", String(scheduleCount)];
 
 type Result = { readonly fault: string; readonly isCaught: boolean; readonly by: string; readonly seconds: number };
 
@@ -20,13 +24,19 @@ await main(process.argv.slice(2).filter((arg) => arg !== "--"));
 async function main(words: readonly string[]): Promise<void> {
   const chosen = FAULTS.filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)));
   for (const { name, edits } of FAULTS) for (const one of edits) edited({ ...one, name, path: join(root, one.path) });
-  const clean = words.length === 0 ? [await tryFault({ name: "no fault at all", edits: [] })] : [];
+  const clean: Result[] = [];
   const results: Result[] = [];
-  for (const fault of chosen) {
-    const result = await tryFault(fault);
-    console.log(describe(result));
-    results.push(result);
-  }
+  const tries = [
+    ...(words.length === 0 ? [...cleanRuns()] : []).map((none) => async () => clean.push(await tryFault(none))),
+    ...chosen.map((fault) => async () => {
+      const result = await tryFault(fault);
+      console.log(describe(result));
+      results.push(result);
+    }),
+  ];
+  await Promise.all(Array.from({ length: availableParallelism() }, async () => {
+    for (let next = tries.shift(); next !== undefined; next = tries.shift()) await next();
+  }));
   const survivors = results.filter(({ isCaught }) => !isCaught).length;
   const falseAlarms = clean.filter(({ isCaught }) => isCaught);
   for (const alarm of falseAlarms) console.log(`found without a fault: ${alarm.by}`);
@@ -34,7 +44,13 @@ async function main(words: readonly string[]): Promise<void> {
   process.exitCode = survivors === 0 && falseAlarms.length === 0 && results.length > 0 ? 0 : 1;
 }
 
-async function tryFault({ name, edits }: Fault): Promise<Result> {
+/** One run of each thing that catches faults, with none to catch. */
+function cleanRuns(): readonly Fault[] {
+  const catchers = new Map(FAULTS.flatMap(({ catcher }) => (catcher === undefined ? [] : [[`${catcher.file} ${catcher.test}`, catcher]])));
+  return [{ name: "no fault at all", edits: [] }, ...[...catchers.values()].map((catcher) => ({ name: "no fault at all", edits: [], catcher }))];
+}
+
+async function tryFault({ name, edits, catcher }: Fault): Promise<Result> {
   const startedAtMs = Date.now();
   const copy = copyOfTheCode();
   try {
@@ -42,21 +58,25 @@ async function tryFault({ name, edits }: Fault): Promise<Result> {
       const path = join(copy, one.path);
       writeFileSync(path, edited({ ...one, name, path }));
     }
-    const { code, output } = await hunt(copy);
+    const { code, output } = await runIn(copy, catcher === undefined ? huntArgs : testArgs(catcher));
     const result = (isCaught: boolean, by: string): Result => ({ fault: name, isCaught, by, seconds: (Date.now() - startedAtMs) / 1_000 });
     if (code === 0) return result(false, "");
     if (code === null) return result(true, "the run does not end");
-    const line = output.trim().split("\n").at(-1) ?? "";
-    return result(true, line.startsWith("\"") ? (JSON.parse(line) as string).split("\n")[0] ?? "" : `the run fails: ${line}`);
+    return result(true, catcher === undefined ? foundIn(output) : `${catcher.file}: ${catcher.test}`);
   } finally {
     rmSync(copy, { recursive: true, force: true });
   }
 }
 
+function foundIn(output: string): string {
+  const line = output.trim().split("\n").at(-1) ?? "";
+  return line.startsWith("\"") ? (JSON.parse(line) as string).split("\n")[0] ?? "" : `the run fails: ${line}`;
+}
+
 function copyOfTheCode(): string {
   mkdirSync(join(root, ".cache"), { recursive: true });
   const copy = mkdtempSync(join(root, ".cache", "fault-"));
-  for (const part of ["src", "test/model", "test/simulation", "test/fakes", "package.json"]) cpSync(join(root, part), join(copy, part), { recursive: true });
+  for (const part of ["src", "test", "scripts", "vitest.config.ts", "package.json"]) cpSync(join(root, part), join(copy, part), { recursive: true });
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
   return copy;
 }
@@ -69,9 +89,13 @@ function edited({ path, from, to, name }: Edit & { readonly name: string }): str
   return text.replace(from, () => to);
 }
 
-async function hunt(copy: string): Promise<{ readonly code: number | null; readonly output: string }> {
-  const child = spawn(process.execPath, ["test/simulation/hunt.ts", String(scheduleCount)], { cwd: copy, stdio: ["ignore", "pipe", "pipe"] });
-  const timer = setTimeout(() => child.kill("SIGKILL"), huntMsMax);
+function testArgs({ file, test }: Catcher): readonly string[] {
+  return ["node_modules/vitest/vitest.mjs", "run", file, ...(test === "" ? [] : ["-t", test])];
+}
+
+async function runIn(copy: string, args: readonly string[]): Promise<{ readonly code: number | null; readonly output: string }> {
+  const child = spawn(process.execPath, [...args], { cwd: copy, stdio: ["ignore", "pipe", "pipe"] });
+  const timer = setTimeout(() => child.kill("SIGKILL"), runMsMax);
   let output = "";
   child.stdout.on("data", (data: Buffer) => { output += data.toString(); });
   child.stderr.on("data", (data: Buffer) => { output += data.toString(); });

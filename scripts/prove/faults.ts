@@ -75,7 +75,13 @@ export const FAULTS: readonly Fault[] = [
   fault("a time-out does not wait for its time", "src/timer/decide-timeout.ts", ["later(record.elapsedAtMs, timeoutMs) <= brokerNowMs", "record.elapsedAtMs <= brokerNowMs"]),
   fault("a timer that nobody answers is resumed for ever", "src/timer/decide-timeout.ts", ["      if (record.resumedAgainAtMs !== undefined) return { kind: \"leave\" };\n", ""]),
   fault("starts are taken although there is no room", "src/worker/loop.ts", ["    if (gate === undefined || gate.isOpen()) return;\n", "    if (gate === undefined || gate.isOpen() || ports !== undefined) return;\n"]),
-  fault("the sweep writes its summary when nothing is to be swept", "src/worker/sweep.ts", ["this.#plan(\"interval\", settings.intervalMs);", "this.#plan(\"interval\", settings.intervalMs / 10);"]),
+  {
+    name: "the sweep looks ten times as often as it should",
+    edits: [
+      { path: "src/worker/sweep.ts", from: "this.#plan(\"interval\", settings.intervalMs);", to: "this.#plan(\"interval\", settings.intervalMs / 10);" },
+      { path: "src/worker/sweep.ts", from: "(reason === \"interval\" ? Math.max(0, nowMs - settings.intervalMs) : nowMs)", to: "nowMs" },
+    ],
+  },
   {
     ...fault("an ack across a reconnect", "src/nats/core/session.ts", ["    if (this.ended.aborted || this.#connection.isClosed()) return false;\n", "    if (this.#connection.isClosed()) return false;\n"]),
     catcher: { file: "test/conformance/recommended-single.int.test.ts", test: "leaves what it acknowledged" },

@@ -1,38 +1,43 @@
 /**
  * One scenario of a year, lived through in several ways that must not make a difference: each idle stretch as one jump of
- * the broker's clock, in small steps, with every message delivered twice, with restarts of everything.
+ * the broker's clock, in small steps, with every message delivered twice, with restarts of everything; and, in
+ * replay-wall.ts, in real time on a real server, with short hours.
  *
- * Commands arrive at fixed times of the broker's clock, and due times follow from those alone, so the records are the same
- * to the byte, but for the moment at which a worker came to a wake.
+ * In virtual time commands arrive at fixed times of the broker's clock, and due times follow from those alone, so these
+ * records are the same to the byte, but for the moment at which a worker came to a wake: `recordsHash` is over all of it.
+ * `hash` is over what the rules determine (year.ts), which all ways have in common.
  */
-import { prepareFeedback, type FeedbackTarget } from "../../src/client/feedback.ts";
 import type { CommandMessage } from "../../src/client/command-message.ts";
-import { prepareStart } from "../../src/client/start.ts";
 import { commandSubjects, headerNames, subjectFilters } from "../../src/protocol/names.ts";
 import { systemSha256 } from "../../src/system/sha256.ts";
+import { timerKey } from "../../src/timer/identity.ts";
 import { virtualStartAtMs } from "../model/timeline.ts";
 import { fairWeather, type Fate, type Operation, type Weather } from "../model/weather.ts";
 import { Dice } from "./dice.ts";
-import type { Violation } from "./checks.ts";
 import { recordsHash } from "./script.ts";
 import { SimulatedWorld } from "./world.ts";
+import { answerTo, livesOfTheYear, requestOf, rulesHash, startOf, type Life, type Stored } from "./year.ts";
 
 /** How a year passes. */
 export type Way = "one jump" | "small steps" | "delivered twice" | "restarts";
 export const ways: readonly Way[] = ["one jump", "small steps", "delivered twice", "restarts"];
 
 export type ReplayReport = {
-  readonly way: Way;
+  readonly way: Way | "wall time";
   readonly hash: string;
+  /** Over every field of the records, instants included; only in virtual time. */
+  readonly recordsHash?: string;
   readonly recordCount: number;
   readonly resumeCount: number;
+  /** Of the scenario. */
   readonly days: number;
-  readonly violations: readonly Violation[];
+  readonly violations: readonly string[];
 };
 
 /** Something happens at this time of the broker's clock: a command arrives, or a timer becomes due. */
 type Moment = { readonly atMs: number; readonly command?: CommandMessage };
 
+/** Lives through the year in virtual time. */
 export async function replay(way: Way): Promise<ReplayReport> {
   return await new Replay(way).run();
 }
@@ -54,9 +59,16 @@ class Replay {
     for (const moment of moments) await this.#live(moment);
     const lives = [...ledger.lives.values()];
     return {
-      way: this.#way, hash: recordsHash(this.#world), violations: ledger.checks.violations, days: Math.round((broker.clockMs() - virtualStartAtMs) / dayMs),
+      way: this.#way, hash: rulesHash((life) => this.#storedOf(life), hourMs), recordsHash: recordsHash(this.#world),
+      violations: ledger.checks.violations.map(({ invariant, text }) => `${invariant}: ${text}`), days: Math.round((broker.clockMs() - virtualStartAtMs) / dayMs),
       recordCount: lives.reduce((sum, { records }) => sum + records.length, 0), resumeCount: lives.reduce((sum, { resumes }) => sum + resumes.size, 0),
     };
+  }
+
+  #storedOf(life: Life): Stored {
+    const { flow, ref } = timerKey(requestOf(life, hourMs), systemSha256);
+    const { records, resumes } = this.#world.ledger.lifeOf(`${flow}.${ref}`);
+    return { records, resumes: [...resumes].map(([generation, { body }]) => ({ generation, fence: 2 * generation + 2, body })) };
   }
 
   async #live({ atMs, command }: Moment): Promise<void> {
@@ -80,7 +92,6 @@ class Replay {
     const subject = commandSubjects[command.verb];
     const id = copy === 0 ? { messageId: command.messageId } : {};
     this.#world.timeline.after(copy * 400, () => this.#world.broker.streamOf(subject)?.publish({ subject, headers: [[headerNames.context, command.contextHeader]], body: command.body, ...id }));
-    if (copy === 0) return;
   }
 
   #isSettled(): boolean {
@@ -120,45 +131,28 @@ class ForgetfulWeather implements Weather {
   }
 }
 
-/** Eighteen timers over a year, each in minutes of the hour of its own, so that nothing falls together. */
+/** Everything that happens in the year, in its order. */
 function scenario(): readonly Moment[] {
-  const dice = new Dice(2_026);
-  const moments = Array.from({ length: timerCount }, (_, index) => lifeOf(dice, index)).flat();
-  return moments.toSorted((a, b) => a.atMs - b.atMs);
+  return livesOfTheYear().flatMap(momentsOf).toSorted((a, b) => a.atMs - b.atMs);
 }
 
-function lifeOf(dice: Dice, index: number): readonly Moment[] {
-  const waitMs = dice.whole(24, 90 * 24) * hourMs;
-  const retryWaitMs = dice.whole(24, 60 * 24) * hourMs;
-  const retryCount = dice.whole(0, 3);
-  const { message, waiting } = prepareStart({
-    flow: { id: "orders", version: "1" }, execution: `ex-${String(index)}`, node: "wait", edges: { start: "e1", elapsed: "e2", retry: "e3" },
-    wait: { delayMs: waitMs }, maxRetries: retryCount, retryWait: { delayMs: retryWaitMs }, body: Buffer.from(`event ${String(index)}`),
-  }, { brokerPayloadBytesMax: undefined }, systemSha256);
+function momentsOf(life: Life): readonly Moment[] {
+  const { message, waiting } = startOf(life, hourMs);
   const moments: Moment[] = [];
   // Half a millisecond past, so that rounding to whole ones is the same however the clock got there.
-  let atMs = virtualStartAtMs + dice.whole(1, 200 * 24) * hourMs + index * 3 * minuteMs + 0.5;
+  let atMs = virtualStartAtMs + Math.round(life.startHour * hourMs) + 0.5;
   moments.push({ atMs, command: message });
-  for (let generation = 0; generation <= retryCount; generation += 1) {
-    atMs += (generation === 0 ? waitMs : retryWaitMs) + 1;
+  for (const [generation, thinkHours] of life.thinkHours.entries()) {
+    atMs += (generation === 0 ? life.waitHours : life.retryWaitHours) * hourMs + 1;
     moments.push({ atMs });
-    atMs += dice.whole(1, 48) * hourMs - 1;
-    moments.push({ atMs, command: feedbackOf({ ...waiting, generation, fence: 2 * generation + 2 }, { isLast: generation === retryCount, doesFail: index % 3 === 0 }) });
+    atMs += thinkHours * hourMs - 1;
+    moments.push({ atMs, command: answerTo(life, { ...waiting, generation, fence: 2 * generation + 2 }) });
   }
   return moments;
 }
 
-function feedbackOf(target: FeedbackTarget, { isLast, doesFail }: { readonly isLast: boolean; readonly doesFail: boolean }): CommandMessage {
-  const own = { target, body: Buffer.from("so it went") };
-  // The last answer of every third is one retry too many.
-  const verb = isLast && !doesFail ? "complete" : "retry";
-  return prepareFeedback({ ...own, verb }, { brokerPayloadBytesMax: undefined }, systemSha256);
-}
-
-const minuteMs = 60_000;
-const hourMs = 60 * minuteMs;
+const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 const stepMs = 12 * hourMs;
-const timerCount = 18;
 const settleMsMin = 1_500;
 const settleMsMax = 150_000;

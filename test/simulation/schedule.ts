@@ -17,7 +17,7 @@ import type { Life } from "./ledger.ts";
 import { Owner, type Mischief, type TimerPlan } from "./owner.ts";
 import { fairQuiet, spokenLog } from "./quiet.ts";
 import { Squeeze } from "./squeeze.ts";
-import { roughness, Storm } from "./storm.ts";
+import { lateMsMax, roughness, Storm } from "./storm.ts";
 import { SimulatedWorld, sweepIntervalMs } from "./world.ts";
 
 export type ScheduleReport = {
@@ -100,6 +100,8 @@ class Schedule {
   async #playOn(encore: Encore): Promise<void> {
     if (this.#isSound()) await encore.repeat(this.#extras, this.#staysQuiet());
     if (!this.#isSound() || !this.#extras.chance(0.3)) return;
+    // The latest thing that was sent in the storm arrives by then.
+    await this.#world.pass(lateMsMax);
     const isQuiet = this.#staysQuiet();
     // What was armed for a generation that has passed still becomes a wake.
     const isIdle = await this.#world.pass(calmMsMax, () => this.#owner.isDone() && isQuiet() && this.#world.messages("schedules").length === 0);

@@ -2,13 +2,13 @@
  * A stream or the account runs out of room in the middle of a storm. What is live must stay, what was acknowledged must come
  * to its end once there is room again; and while only new timers lack room, the others must go on to theirs (I10).
  */
-import { streamNames, type StreamRole } from "../../src/protocol/names.ts";
+import { streamNames, subjectFilters, type StreamRole } from "../../src/protocol/names.ts";
 import type { Dice } from "./dice.ts";
 import type { SimulatedWorld } from "./world.ts";
 
-/** `snapshots_tight` leaves what admission keeps free; the others are full to the last byte. */
+/** `snapshots_tight` leaves only what admission keeps free, room for some timers still; the others are full to the last byte. */
 type Squeezed = StreamRole | "account" | "snapshots_tight";
-const choices: readonly [Squeezed, ...Squeezed[]] = ["state", "commands", "feedback", "snapshots", "terminals", "resumes", "account", "snapshots_tight", "snapshots_tight"];
+const choices: readonly [Squeezed, ...Squeezed[]] = ["state", "commands", "feedback", "snapshots", "terminals", "resumes", "account", "snapshots_tight", "snapshots_tight", "snapshots_tight"];
 
 export class Squeeze {
   readonly #world: SimulatedWorld;
@@ -25,13 +25,21 @@ export class Squeeze {
     const { broker } = this.#world;
     this.#isOn = true;
     if (this.what === "account") broker.storageBytesMax = broker.storageBytes();
-    else if (this.what === "snapshots_tight") this.#limit("snapshots", 1 / tightShare);
-    else this.#limit(this.what, 1);
+    else if (this.what === "snapshots_tight") this.#crowd();
+    else this.#limit(this.what, this.#world.broker.streams.get(streamNames[this.what])?.store.bytes ?? 0);
+  }
+
+  /** What lies in SNAPSHOTS besides is nobody's timer, and takes all the room but what admission keeps free. */
+  #crowd(): void {
+    const snapshots = this.#world.broker.streams.get(streamNames.snapshots);
+    if (snapshots === undefined) return;
+    snapshots.publish({ subject: `${subjectFilters.snapshots.slice(0, -1)}filler`, headers: [], body: new Uint8Array(fillerBytes) });
+    this.#limit("snapshots", snapshots.store.bytes / tightShare);
   }
 
   /** True when only new timers lack room, and at least one was begun: the others must go on. */
   holdsStartsOnly(): boolean {
-    return this.#isOn && this.what === "snapshots_tight" && this.#world.messages("snapshots").length > 0;
+    return this.#isOn && this.what === "snapshots_tight" && this.#world.messages("snapshots").length > 1;
   }
 
   /** Feedback flows while starts are held, and none of those is taken. `areAtRest` tells when all that have begun are. */
@@ -57,14 +65,15 @@ export class Squeeze {
     }
   }
 
-  #limit(role: StreamRole, share: number): void {
+  #limit(role: StreamRole, bytes: number): void {
     const stream = this.#world.broker.streams.get(streamNames[role]);
-    if (stream !== undefined) stream.config = { ...stream.config, max_bytes: Math.max(1, Math.floor(stream.store.bytes * share)) };
+    if (stream !== undefined) stream.config = { ...stream.config, max_bytes: Math.max(1, Math.floor(bytes)) };
   }
 }
 
 /** Between the share at which admission closes and a full stream. */
 const tightShare = 0.93;
+const fillerBytes = 100_000;
 const roomyBytes = 64 * 1024 * 1024;
 const noticedMsMax = 30_000;
 const restMsMax = 300_000;

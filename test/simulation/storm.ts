@@ -18,6 +18,9 @@ export type Roughness = {
   readonly replicaLagMsMax: number;
 };
 
+/** What is late arrives by then. */
+export const lateMsMax = 25_000;
+
 export const calm: Roughness = {
   lossOfRequest: 0, lossOfReply: 0, lossOfSettlement: 0, late: 0, slow: 0, deathBefore: 0, deathAfter: 0, refusedWake: 0, staleRead: 0, replicaLagMsMax: 0,
 };
@@ -51,7 +54,7 @@ export class Storm implements Weather {
 
   fate(operation: Operation): Fate {
     const fate: Fate = { kind: this.#kindOf(operation), thereMs: this.#travelMs(), backMs: this.#travelMs() };
-    const settled = fate.kind === "late" ? { ...fate, thereMs: this.#dice.between(10_500, 25_000) } : fate;
+    const settled = fate.kind === "late" ? { ...fate, thereMs: this.#dice.between(10_500, lateMsMax) } : fate;
     this.#onFate(operation, settled);
     return settled;
   }
