@@ -123,6 +123,14 @@ export function describeReads(bed: TestBed): void {
       expect(Math.max(...sizes)).toBeLessThanOrEqual(40);
     });
 
+    test("over headers alone leaves the bodies out, and only them", async () => {
+      const stream = await bed.stream();
+      await bed.store(["a", "b"].map((name) => message(`${stream}.${name}`, { body: text(name), headers: [["K", name]] })));
+      const walked: StoredMessage[] = [];
+      for await (const part of bed.jetStream.scan({ stream, filter: `${stream}.>`, batchSize: 10, headersOnly: true, signal: never })) walked.push(...part);
+      expect(walked.map(({ sequence, body, headers }) => [sequence, body.length, headers.get("K")])).toEqual([[1, 0, "a"], [2, 0, "b"]]);
+    });
+
     test("over nothing ends at once", async () => {
       const stream = await bed.stream();
       expect(await collect(stream, { filter: `${stream}.>`, batchSize: 10 })).toEqual([]);

@@ -100,6 +100,19 @@ describe("a worker's metrics", () => {
   });
 });
 
+test("a worker's collections are served by result and action, with the age of what is behind", async () => {
+  const { metrics, value } = openWorker();
+  metrics.collectionActed("collected", 3);
+  metrics.collectionEnded("completed", ms(1_500));
+  metrics.collectionEnded("held_by_another", ms(5));
+  metrics.collectionBehind(ms(90_000));
+  expect(await value('durable_timer_worker_collection_actions_total{action="collected"}')).toBe(3);
+  expect(await value('durable_timer_worker_collection_actions_total{action="orphan_collected"}')).toBe(0);
+  expect(await value('durable_timer_worker_collections_total{result="held_by_another"}')).toBe(1);
+  expect(await value("durable_timer_worker_collection_duration_seconds_sum")).toBe(1.5);
+  expect(await value("durable_timer_worker_collection_overdue_age_seconds")).toBe(90);
+});
+
 describe("the operator's metrics", () => {
   test("passes, actions, queue, leadership and resources are served", async () => {
     const { metrics, value } = openOperator();
