@@ -10,6 +10,7 @@ import { customResourceDefinition } from "../src/resource/crd.ts";
 import { apiGroup, resourceNames } from "../src/resource/names.ts";
 import { resourceValuesSchema } from "../src/resource/values-schema.ts";
 import { crdTemplate, rulesTemplate } from "./chart-templates.ts";
+import { dashboard } from "./dashboard.ts";
 import { root } from "./run-process.ts";
 
 /** One generated file. */
@@ -27,6 +28,7 @@ export const GENERATED_FILES: readonly GeneratedFile[] = [
   },
   { path: "charts/durable-timer-operator/templates/crd.yaml", render: crdTemplate },
   { path: "charts/durable-timer-operator/templates/_rules.tpl", render: rulesTemplate },
+  { path: "charts/durable-timer-operator/files/dashboard.json", render: () => `${JSON.stringify({ description: "Generated from scripts/dashboard.ts by `npm run generate`.", ...dashboard() }, undefined, 2)}\n` },
   {
     path: "charts/durable-timer/values.schema.json",
     // JSON has no comments: what it is generated from goes where a schema has a remark.

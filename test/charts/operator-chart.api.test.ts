@@ -82,6 +82,19 @@ const rows: readonly Row[] = [
     want: [...always, ...forPeople, ...identity, ...clusterWide],
     because: "the API server judges Kubernetes' own shapes",
   },
+  {
+    name: "a network policy and a dashboard",
+    values: {
+      networkPolicy: {
+        enabled: true,
+        metricsFrom: [{ namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "monitoring" } } }],
+        egress: [{ ports: [{ port: 443, protocol: "TCP" }, { port: 4222, protocol: "TCP" }, { port: 53, protocol: "UDP" }] }],
+      },
+      dashboard: { enabled: true },
+    },
+    want: [...always, ...forPeople, ...identity, ...clusterWide, `ConfigMap ${namespace}/durable-timer-operator-dashboard`, `NetworkPolicy ${namespace}/durable-timer-operator`],
+    because: "monitoring of the Prometheus operator's own kinds is shown in monitoring.api.test.ts",
+  },
 ];
 
 async function rendered(values: Values): Promise<readonly Manifest[]> {
