@@ -9,6 +9,7 @@ import type { FeedbackTarget } from "../../src/client/feedback.ts";
 import type { CommandOutcome } from "../../src/client/outcome.ts";
 import type { ResumeDelivery } from "../../src/client/resumes.ts";
 import { failureIn } from "../../src/base/failure.ts";
+import { outcomeTimeoutMs } from "../../src/base/limits.ts";
 import type { DurationMs } from "../../src/base/units.ts";
 import { systemClock } from "../../src/system/clock.ts";
 import type { FailureCause, FeedbackVerb } from "../../src/timer/record.ts";
@@ -127,8 +128,8 @@ const refusalCodes: Partial<Record<TimerPlan["ending"], string>> = { refuse_dela
 async function startUntilAnswered(outside: Outside, client: TimerClient, { plan, variant }: { readonly plan: TimerPlan; readonly variant: Variant }): Promise<Definite | undefined> {
   const request = startRequest(plan, variant);
   const entry = outside.ledger.sent(request);
-  const answer = await untilDefinite(outside, async () => {
-    const { outcome } = await client.start(request, { awaitOutcome: true });
+  const answer = await untilDefinite(outside, async (outcomeTimeoutMs) => {
+    const { outcome } = await client.start(request, { awaitOutcome: true, outcomeTimeoutMs });
     entry.acknowledged = true;
     return outcome;
   });
@@ -164,11 +165,18 @@ async function takeResume(outside: Outside, client: TimerClient, delivery: Resum
   if (deliveryCount === 1 && plan.reception === "forgetful") return;
   if (deliveryCount === 1 && plan.reception === "hesitant") return void delivery.nak(handBackMs);
   const asked = answerTo(plan, resume);
-  if (asked !== undefined) await answer(outside, client, { plan, asked });
+  const extending = setInterval(() => { delivery.extend(); }, extendMs);
+  try {
+    if (asked !== undefined) await answer(outside, client, { plan, asked });
+  } finally {
+    clearInterval(extending);
+  }
   delivery.ack();
 }
 
 const handBackMs = 300;
+/** Without it, a slow answer has the resume delivered to another process, which gives the same feedback once more. */
+const extendMs = 2_000;
 
 /** What the plan says to this resume; nothing for timers that are left open. */
 function answerTo(plan: TimerPlan, target: FeedbackTarget): Asked | undefined {
@@ -227,19 +235,22 @@ async function slip(outside: Outside, client: TimerClient, question: Question): 
 }
 
 async function untilAnswered(outside: Outside, client: TimerClient, { verb, target, failure }: Question): Promise<Definite | undefined> {
-  const told = await untilDefinite(outside, async () => {
-    const { outcome } = verb === "fail" ? await client.fail(target, failure ?? gaveUp) : await client[verb](target);
+  const told = await untilDefinite(outside, async (outcomeTimeoutMs) => {
+    const { outcome } = verb === "fail" ? await client.fail(target, failure ?? gaveUp, { outcomeTimeoutMs }) : await client[verb](target, { outcomeTimeoutMs });
     return outcome;
   });
   if (told !== undefined) count(outside, `${verb}: ${described(told)}`);
   return told;
 }
 
-/** Sends until a worker has told the outcome; undefined when the run ends first. */
-async function untilDefinite(outside: Outside, send: () => Promise<CommandOutcome | undefined>): Promise<Definite | undefined> {
-  while (!outside.signal.aborted) {
+/**
+ * Sends until a worker has told the outcome; undefined when the run ends first. Each attempt waits longer than the one before: workers
+ * that are behind by more than a fixed wait would do nothing but answer to attempts that were given up.
+ */
+async function untilDefinite(outside: Outside, send: (outcomeTimeoutMs: number) => Promise<CommandOutcome | undefined>): Promise<Definite | undefined> {
+  for (let waitMs: number = outcomeTimeoutMs; !outside.signal.aborted; waitMs = Math.min(waitMs * 2, outcomeWaitMsMax)) {
     try {
-      const outcome = await send();
+      const outcome = await send(waitMs);
       if (outcome !== undefined && outcome.kind !== "unknown") return outcome;
     } catch (error) {
       if (failureIn(error)?.kind !== "transient") throw error;
@@ -250,6 +261,7 @@ async function untilDefinite(outside: Outside, send: () => Promise<CommandOutcom
 }
 
 const resendMs = 200 as DurationMs;
+const outcomeWaitMsMax = 120_000;
 
 function named({ verb, target }: Asked): string {
   return `${verb} of generation ${String(target.generation)} under fence ${String(target.fence)}`;

@@ -77,7 +77,7 @@ function disturbanceSection(results: readonly RunResult[]): readonly string[] {
       ...disturbanceKinds.map((kind) => [kind, ...results.map((result) => count(result, kind))]),
       ["all", ...results.map(({ disturbances }) => number(disturbances.length))],
       ["worker processes started again", ...results.map(({ workerRestartCount }) => number(workerRestartCount))],
-      ["seconds of storm", ...results.map(({ stormMs }) => number(Math.round(stormMs / 1_000)))],
+      ["seconds of storm", ...results.map(({ stormedMs }) => number(Math.round(stormedMs / 1_000)))],
     ]), "",
     "Killed is SIGKILL, stopped is SIGSTOP and later SIGCONT (workers for longer than the acknowledgement wait), asked to end is SIGTERM. Every worker and every",
     "flow reaches the servers through proxies of its own; a half-open connection loses what travels one way, and is cut in the end.", "",

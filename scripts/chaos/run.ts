@@ -1,12 +1,13 @@
 // One chaos run: servers and workers, timers, the storm, the calm after it, and the verdict from what NATS then holds.
 
-import { ackWaitMs as ackWaitMsDefault } from "../../src/base/limits.ts";
+import { ackExtendIntervalMs, ackWaitMs as ackWaitMsDefault } from "../../src/base/limits.ts";
 import type { DurationMs } from "../../src/base/units.ts";
-import { consumerNames, streamNames } from "../../src/protocol/names.ts";
+import { consumerNames, headerNames, streamNames } from "../../src/protocol/names.ts";
 import { systemClock } from "../../src/system/clock.ts";
 import { seededRandom } from "../../src/system/random.ts";
 import { readHoldings } from "../../test/faults/holdings.ts";
 import { Ledger } from "../../test/faults/ledger.ts";
+import { readAll } from "../../test/stream-reader.ts";
 import { openBed, type Bed, type BedOptions } from "./bed.ts";
 import { latenessOf, type Lateness } from "./lateness.ts";
 import { playFlow, sendStarts, type Outside, type Surprise } from "./party.ts";
@@ -30,6 +31,8 @@ export type RunResult = {
   readonly timerCount: number;
   readonly natsVersion: string;
   readonly stormMs: number;
+  /** How long it was stormy in the end. */
+  readonly stormedMs: number;
   readonly totalMs: number;
   readonly waitMsMax: number;
   readonly bed: BedOptions;
@@ -52,7 +55,7 @@ export async function runChaos(options: RunOptions): Promise<RunResult> {
   const isLong = options.stormMs >= longStormMs;
   const bedOptions: BedOptions = {
     serverCount: options.serverCount, workerCount: 4, seed: options.seed,
-    ackWaitMs: isLong ? ackWaitMsDefault : 3_000, resumeAckWaitSeconds: isLong ? 15 : 4, sweepIntervalSeconds: isLong ? 10 : 5,
+    ackWaitMs: isLong ? ackWaitMsDefault : ackWaitMsShort, resumeAckWaitSeconds: isLong ? 15 : 5, sweepIntervalSeconds: isLong ? 10 : 5,
   };
   const bed = await openBed(bedOptions);
   try {
@@ -64,6 +67,8 @@ export async function runChaos(options: RunOptions): Promise<RunResult> {
 }
 
 const longStormMs = 60_000;
+/** More than the interval at which workers extend it. */
+const ackWaitMsShort = ackExtendIntervalMs * 1.5;
 
 type Play = RunOptions & { readonly bedOptions: BedOptions; readonly startedAtMs: number };
 
@@ -77,11 +82,13 @@ async function play(bed: Bed, options: Play): Promise<Omit<RunResult, "totalMs">
   const witness = new StateWitness(bed.servers.urls);
   const flows = Promise.all(bed.clients.map(({ client }) => playFlow(outside, client)));
   tell(`${String(timerCount)} timers, ${String(serverCount)} server(s), ${String(bed.workers.length)} workers, ${String(Math.round(stormMs / 1_000))} s of storm`);
+  const sendingAtMs = Date.now();
   const sent = Promise.all(bed.clients.map(({ flow, client }) => sendStarts(outside, client, { flow, paceMs: stormMs * 0.9 })));
   let handIndex = 0;
   const random = () => seededRandom(seed + 7_919 * (handIndex += 1));
-  const [disturbances] = await Promise.all([storm({ bed, random, durationMs: stormMs, ackWaitMs: bedOptions.ackWaitMs, signal: ending.signal }), sent]);
+  const disturbances = await storm({ bed, random, durationMs: stormMs, ackWaitMs: bedOptions.ackWaitMs, signal: whenCalm(sent, stormMs) });
   const calmAtMs = Date.now();
+  await sent;
   tell(`the storm is over after ${String(disturbances.length)} disturbances; waiting for the timers to end`);
   const verdict = await settle(bed, outside, { witness, waitMsMax, tell });
   ending.abort();
@@ -94,6 +101,7 @@ async function play(bed: Bed, options: Play): Promise<Omit<RunResult, "totalMs">
     workerRestartCount: bed.workers.reduce((sum, { startCount }) => sum + startCount - 1, 0),
     stateRecordsSeenCount: witness.recordCount,
     answers: outside.answers,
+    stormedMs: calmAtMs - sendingAtMs,
     lateness: latenessOf(outside.ledger.resumes, { quietAfterMs: calmAtMs + bedOptions.ackWaitMs + quietMarginMs }),
     checks: [...verdict.checks, ...shownMeanwhile(outside, { witness, crashes })],
     trace: [
@@ -102,6 +110,18 @@ async function play(bed: Bed, options: Play): Promise<Omit<RunResult, "totalMs">
     ],
   };
 }
+
+/** Aborts once the storm has lasted and all starts are sent; on a machine too busy for that, in the end anyway. */
+function whenCalm(sent: Promise<unknown>, stormMs: number): AbortSignal {
+  const calm = new AbortController();
+  const lasted = systemClock.sleep(stormMs as DurationMs);
+  const tooLong = systemClock.sleep((stormMs * stormStretchMax) as DurationMs, calm.signal);
+  const over = Promise.race([Promise.all([lasted, sent]), tooLong]);
+  over.then(() => { calm.abort(); }, () => { calm.abort(); });
+  return calm.signal;
+}
+
+const stormStretchMax = 6;
 
 /** Wakes that a worker held when it was killed are delivered again by then, and the first sweep has passed. */
 const quietMarginMs = 5_000;
@@ -124,15 +144,18 @@ async function settle(bed: Bed, outside: Outside, options: { readonly witness: S
   for (;;) {
     const left = await workLeft(bed, outside);
     const isLate = Date.now() > endAtMs;
-    if (left === "" || isLate) {
-      const verdict = await judge(bed, outside, options.witness);
-      if (isLate) options.tell(`still not settled: ${left}`);
+    if (left.length === 0 || isLate) {
+      const judged = await judge(bed, outside, options.witness);
+      const drained: Check = { name: "no queue holds anything but schedules of waiting timers", comparedCount: queueCount, violations: left };
+      const verdict = { ...judged, checks: [...judged.checks, drained] };
+      if (isLate && left.length > 0) await tellStuck(bed, options.tell);
       if (isLate || (verdict.identity.holds && verdict.checks.every(({ violations }) => violations.length === 0))) return verdict;
     }
     await systemClock.sleep(settleLookMs);
   }
 }
 
+/** Generous: what is lost stays lost, and a busy machine is slow. */
 const settleMsMax = 240_000;
 const settleLookMs = 2_000 as DurationMs;
 
@@ -141,20 +164,33 @@ async function judge(bed: Bed, outside: Outside, witness: StateWitness): Promise
   return verdictOf({ plans: outside.plans, ledger: outside.ledger, holdings, seen: witness.timers, rivalsRefusedCount: outside.rivals.refusedCount });
 }
 
-/** What still moves, in words; empty when nothing does. */
-async function workLeft({ broker }: Bed, { plans }: Outside): Promise<string> {
+/** What still moves; empty when nothing does. */
+async function workLeft({ broker }: Bed, { plans }: Outside): Promise<readonly Surprise[]> {
   const { jetStream } = broker;
   const waitingCountMax = plans.filter(({ ending }) => ending === "stay_waiting").length;
-  const messages = async (stream: string, most: number) => {
+  const mostByStream = [[streamNames.commands, 0], [streamNames.feedback, 0], [streamNames.resumes, 0], [streamNames.schedules, waitingCountMax]] as const;
+  const states = await Promise.all(mostByStream.map(async ([stream, most]): Promise<readonly Surprise[]> => {
     const state = await jetStream.streamState(stream);
-    if (state.kind === "failed") return [`${stream} does not answer`];
-    return state.value.messages > most ? [`${stream} has ${String(state.value.messages)} messages`] : [];
-  };
+    if (state.kind === "failed") return [{ timer: stream, problem: "does not answer" }];
+    return state.value.messages > most ? [{ timer: stream, problem: `holds ${String(state.value.messages)} messages` }] : [];
+  }));
   const wakes = await jetStream.consumerState(streamNames.schedules, consumerNames.wake);
-  const left = [
-    ...(await messages(streamNames.commands, 0)), ...(await messages(streamNames.feedback, 0)), ...(await messages(streamNames.resumes, 0)),
-    ...(await messages(streamNames.schedules, waitingCountMax)),
-    ...(wakes.kind === "told" && wakes.value.ackPending + wakes.value.pending === 0 ? [] : ["wakes are not settled"]),
-  ];
-  return left.join(", ");
+  const isQuiet = wakes.kind === "told" && wakes.value.ackPending + wakes.value.pending === 0;
+  return [...states.flat(), ...(isQuiet ? [] : [{ timer: consumerNames.wake, problem: "has wakes in hand" }])];
+}
+
+const queueCount = 5;
+
+/** Who holds what is left: the consumers as the server sees them, and the first messages. */
+async function tellStuck({ broker, servers }: Bed, tell: (what: string) => void): Promise<void> {
+  for (const role of ["commands", "feedback", "resumes"] as const) {
+    const messages = await readAll(servers.urls, { stream: streamNames[role], filter: ">" });
+    for (const { subject, sequence, headers } of messages.slice(0, 5)) tell(`left in ${role}: ${subject} ${String(sequence)} ${headers.get(headerNames.context) ?? ""}`);
+  }
+  for (const [stream, consumer] of [["commands", "start"], ["feedback", "feedback"], ["schedules", "wake"], ["resumes", "resume"]] as const) {
+    const state = await broker.jetStream.consumerState(streamNames[stream], consumerNames[consumer]);
+    if (state.kind === "failed") continue;
+    const { pending, ackPending, redelivered, waitingPulls } = state.value;
+    tell(`consumer ${consumer}: ${JSON.stringify({ pending, ackPending, redelivered, waitingPulls })}`);
+  }
 }

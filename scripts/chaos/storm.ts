@@ -26,21 +26,21 @@ export const disturbanceKinds = [
 export type StormOptions = {
   readonly bed: Bed;
   readonly random: () => Random;
+  /** Sets the rhythm: a short storm must have some of everything. */
   readonly durationMs: number;
   /** Stops of workers last longer than this. */
   readonly ackWaitMs: number;
+  /** Ends the storm. */
   readonly signal: AbortSignal;
 };
 
-type Hand = StormOptions & { readonly die: Random; readonly done: Disturbance[]; readonly endAtMs: number };
+type Hand = StormOptions & { readonly die: Random; readonly done: Disturbance[] };
 
-/** Disturbs for `durationMs`, then lets everything run. */
+/** Disturbs until the signal aborts, then lets everything run. */
 export async function storm(options: StormOptions): Promise<readonly Disturbance[]> {
   const done: Disturbance[] = [];
-  const endAtMs = Date.now() + options.durationMs;
-  const hand = (): Hand => ({ ...options, die: options.random(), done, endAtMs });
+  const hand = (): Hand => ({ ...options, die: options.random(), done });
   const { bed } = options;
-  // A stormy minute has a rhythm of its own; a short storm must have some of everything.
   const pace = Math.min(1, options.durationMs / 60_000);
   await Promise.all([
     repeat(hand(), { fromMs: 1_000 * pace, toMs: 5_000 * pace }, disturbWorker),
@@ -68,7 +68,7 @@ type Pause = { readonly fromMs: number; readonly toMs: number };
 async function repeat(hand: Hand, pause: Pause, act: (hand: Hand) => Promise<void>): Promise<void> {
   for (;;) {
     await wait(hand, between(hand.die, pause.fromMs, pause.toMs));
-    if (Date.now() >= hand.endAtMs || hand.signal.aborted) return;
+    if (hand.signal.aborted) return;
     await act(hand);
   }
 }
@@ -77,6 +77,8 @@ async function disturbWorker(hand: Hand): Promise<void> {
   const { die, bed } = hand;
   const worker = oneOf(die, bed.workers);
   const chance = die.fraction();
+  // On a busy machine a worker needs its time to begin; most have it, or nothing would ever be done.
+  if (!worker.isReady && die.fraction() < 0.8) return;
   if (chance < 0.45) {
     await lasting(hand, { kind: "worker killed", target: worker.name }, async () => { worker.signal("SIGKILL"); });
   } else if (chance < 0.7) {
@@ -158,7 +160,7 @@ async function disturbConnection(hand: Hand): Promise<void> {
 }
 
 async function cutRepeatedly(hand: Hand, cut: () => void): Promise<void> {
-  const endAtMs = Math.min(hand.endAtMs, Date.now() + between(hand.die, 500, 4_000));
+  const endAtMs = Date.now() + between(hand.die, 500, 4_000);
   while (Date.now() < endAtMs && !hand.signal.aborted) {
     cut();
     await wait(hand, 100);
@@ -172,8 +174,8 @@ async function lasting(hand: Hand, { kind, target }: Pick<Disturbance, "kind" | 
 }
 
 /** Ends with the storm, too. */
-function wait({ signal, endAtMs }: Hand, durationMs: number): Promise<void> {
-  return systemClock.sleep(Math.min(durationMs, endAtMs - Date.now()) as DurationMs, signal);
+function wait({ signal }: Hand, durationMs: number): Promise<void> {
+  return systemClock.sleep(durationMs as DurationMs, signal);
 }
 
 function between(die: Random, from: number, to: number): number {

@@ -16,6 +16,8 @@ export class WorkerSlot {
   /** Ends that nobody asked for, each with the last line before it. */
   readonly crashes: string[] = [];
   startCount = 0;
+  /** Whether the present process has found everything that it needs. */
+  isReady = false;
   readonly #config: WorkerConfig;
   #child: ChildProcess | undefined;
   #isAskedToEnd = false;
@@ -48,6 +50,7 @@ export class WorkerSlot {
   async #supervise(): Promise<void> {
     while (this.#isOpen) {
       this.#isAskedToEnd = false;
+      this.isReady = false;
       const child = this.#spawn();
       const [code, signal] = (await once(child, "exit")) as [number | null, NodeJS.Signals | null];
       if (!this.#isAskedToEnd && this.#isOpen) this.crashes.push(`${this.name} ended by itself (${String(signal ?? code)}): ${this.lines.at(-1) ?? ""}`);
@@ -67,6 +70,7 @@ export class WorkerSlot {
   }
 
   #note(line: string): void {
+    if (line.includes("Found everything the worker needs")) this.isReady = true;
     this.lines.push(line);
     if (this.lines.length > linesMax * 2) this.lines.splice(0, linesMax);
   }
