@@ -14,6 +14,8 @@ export type Queued = { readonly key: TimerKey; readonly bytes: number };
 export class FairQueue<T extends Queued> {
   readonly #flows = new Map<string, T[]>();
   readonly #out = new Set<string>();
+  /** Items that wait, by timer. */
+  readonly #waiting = new Map<string, number>();
   #size = 0;
 
   size(): number {
@@ -25,6 +27,7 @@ export class FairQueue<T extends Queued> {
     if (flow === undefined) this.#flows.set(item.key.flow, [item]);
     else flow.push(item);
     this.#size += 1;
+    this.#waiting.set(nameOf(item.key), (this.#waiting.get(nameOf(item.key)) ?? 0) + 1);
   }
 
   /** Takes up to `countMax` items of different timers, at least one however large, within `bytesMax`. */
@@ -55,10 +58,25 @@ export class FairQueue<T extends Queued> {
     this.#out.delete(nameOf(key));
   }
 
+  /** Takes what waits for one timer, in the order in which it came. For a timer without any it costs nothing. */
+  takeWaiting(key: TimerKey): readonly T[] {
+    if (!this.#waiting.has(nameOf(key))) return [];
+    const isMeant = (item: T): boolean => nameOf(item.key) === nameOf(key);
+    const items = this.#flows.get(key.flow) ?? [];
+    const taken = items.filter(isMeant);
+    const rest = items.filter((item) => !isMeant(item));
+    if (rest.length === 0) this.#flows.delete(key.flow);
+    else this.#flows.set(key.flow, rest);
+    this.#waiting.delete(nameOf(key));
+    this.#size -= taken.length;
+    return taken;
+  }
+
   /** Takes everything that is not out, in no particular order. */
   drain(): readonly T[] {
     const all = [...this.#flows.values()].flat();
     this.#flows.clear();
+    this.#waiting.clear();
     this.#size = 0;
     return all;
   }
@@ -70,11 +88,18 @@ export class FairQueue<T extends Queued> {
   }
 
   #remove({ flow, items, at }: { readonly flow: string; readonly items: T[]; readonly at: number }): void {
-    items.splice(at, 1);
+    const [item] = items.splice(at, 1);
     this.#size -= 1;
+    if (item !== undefined) this.#leave(nameOf(item.key));
     // A flow that had its turn goes behind the others.
     this.#flows.delete(flow);
     if (items.length > 0) this.#flows.set(flow, items);
+  }
+
+  #leave(name: string): void {
+    const count = (this.#waiting.get(name) ?? 0) - 1;
+    if (count > 0) this.#waiting.set(name, count);
+    else this.#waiting.delete(name);
   }
 }
 

@@ -22,6 +22,7 @@ import { stepAdmitted } from "./admitted-step.ts";
 import { decode } from "./decode.ts";
 import { DelayQueue } from "./delay-queue.ts";
 import { FairQueue } from "./fair-queue.ts";
+import { foregone, knownFrom } from "./foregone.ts";
 import { waitForDue } from "./due.ts";
 import type { Delivery, SourceName } from "./ports.ts";
 import type { InHand, LoopOptions } from "./loop-options.ts";
@@ -231,6 +232,21 @@ export class WorkLoop {
     this.#forget(item);
     if (result.kind === "hand_back") this.#handBacks.remember(item.delivery.message, item.handBackCount + 1);
     else this.#handBacks.forget(item.delivery.message);
+    this.#answerWaiting(item, result);
+  }
+
+  /** What is known of the timer now answers others that wait for it; the rest goes on waiting. */
+  #answerWaiting({ key }: InHand, result: StepResult): void {
+    const known = this.name === "wake" ? undefined : knownFrom(result, this.name === "start");
+    if (known === undefined) return;
+    for (const waiting of this.#ready.takeWaiting(key)) {
+      const answer = waiting.delivery.isCurrent() ? foregone(known, waiting.work.input) : undefined;
+      if (answer === undefined) this.#ready.push(waiting);
+      else {
+        settle(this.#options, waiting, answer);
+        this.#forget(waiting);
+      }
+    }
   }
 
   #lookAgain(item: InHand, nowMs: MonotonicMs): void {

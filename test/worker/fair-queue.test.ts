@@ -25,6 +25,17 @@ test("a second item of a timer waits until the first is done", () => {
   expect(queue.size()).toBe(0);
 });
 
+test("what waits for one timer is taken in order, and leaves the rest of its flow", () => {
+  const queue = new FairQueue<ReturnType<typeof item>>();
+  for (const [ref, bytes] of [["t", 1], ["u", 2], ["t", 3], ["t", 4]] as const) queue.push(item("a", ref, bytes));
+  expect(refs(queue.take({ countMax: 1, bytesMax: 1_000 }))).toEqual(["t"]);
+  expect(queue.takeWaiting({ flow: "a", ref: "t" }).map(({ bytes }) => bytes)).toEqual([3, 4]);
+  expect([queue.size(), queue.takeWaiting({ flow: "a", ref: "t" }), queue.takeWaiting({ flow: "b", ref: "t" })]).toEqual([1, [], []]);
+  queue.done({ flow: "a", ref: "t" });
+  expect(refs(queue.take(all))).toEqual(["u"]);
+  expect(queue.takeWaiting({ flow: "a", ref: "u" })).toEqual([]);
+});
+
 test("a batch ends before it exceeds its bytes, but is never empty for them", () => {
   const queue = new FairQueue();
   queue.push(item("a", "big", 5_000));

@@ -302,6 +302,22 @@ describe("a flood of one flow", () => {
   }, 60_000);
 });
 
+test("a start that comes a thousand times is answered as often, and holds up no other", async () => {
+  const { clock, broker, metrics, open, start } = setUp();
+  const create = broker.ports.snapshots.create.bind(broker.ports.snapshots);
+  let createCount = 0;
+  const slow = async (items: Parameters<typeof create>[0]) => { createCount += 1; await clock.sleep(50 as DurationMs); return await create(items); };
+  for (let index = 0; index < 1_000; index += 1) start(testTimer(1));
+  for (let index = 0; index < 20; index += 1) start(testTimer(1, { maxRetries: 2 }));
+  start(testTimer(2));
+  open("start", { ports: { ...broker.ports, snapshots: { ...broker.ports.snapshots, create: slow } }, lookahead: 100 });
+  await clock.advance(5_000);
+  expect(broker.state.all()).toHaveLength(2);
+  expect(broker.sources.start.messages).toEqual([]);
+  expect([metrics.count("start accepted"), metrics.count("start duplicate"), metrics.count("rejected start_conflict")]).toEqual([2, 999, 20]);
+  expect(createCount).toBeLessThan(100);
+}, 60_000);
+
 describe("a message handed back", () => {
   test("waits by how often it failed, not by how often it was delivered", async () => {
     const { clock, broker, open, start } = setUp();
