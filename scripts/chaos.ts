@@ -28,8 +28,10 @@ async function main(): Promise<void> {
   const asked = readArguments(process.argv.slice(2).filter((arg) => arg !== "--"));
   console.log(`chaos: seed ${String(asked.seed)}`);
   const results: RunResult[] = [];
+  const breakingOff = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => { breakingOff.abort(); });
   for (const run of asked.runs) {
-    const result = await runChaos({ ...run, seed: asked.seed, tell: (what) => { console.log(`${new Date().toISOString().slice(11, 19)} ${what}`); } });
+    const result = await runChaos({ ...run, seed: asked.seed, signal: breakingOff.signal, tell: (what) => { console.log(`${new Date().toISOString().slice(11, 19)} ${what}`); } });
     console.log(`\n${summaryLines(result).join("\n")}\n`);
     results.push(result);
   }

@@ -2,6 +2,7 @@
 
 import { ackExtendIntervalMs, ackWaitMs as ackWaitMsDefault } from "../../src/base/limits.ts";
 import type { DurationMs } from "../../src/base/units.ts";
+import { untilAborted } from "../../src/concurrency/until-aborted.ts";
 import { consumerNames, headerNames, streamNames } from "../../src/protocol/names.ts";
 import { systemClock } from "../../src/system/clock.ts";
 import { seededRandom } from "../../src/system/random.ts";
@@ -23,6 +24,8 @@ export type RunOptions = {
   readonly stormMs: number;
   /** Told what the run is at, for people who wait. */
   readonly tell: (what: string) => void;
+  /** Breaks the run off: it rejects, and leaves nothing behind. */
+  readonly signal?: AbortSignal;
 };
 
 /** What came of a run. */
@@ -49,7 +52,7 @@ export type RunResult = {
   readonly trace: readonly string[];
 };
 
-/** Runs to its end, which is a verdict also when something is wrong. */
+/** Runs to its end, which is a verdict also when something is wrong. Rejects when it is broken off. */
 export async function runChaos(options: RunOptions): Promise<RunResult> {
   const startedAtMs = Date.now();
   const isLong = options.stormMs >= longStormMs;
@@ -59,11 +62,17 @@ export async function runChaos(options: RunOptions): Promise<RunResult> {
   };
   const bed = await openBed(bedOptions);
   try {
-    const result = await play(bed, { ...options, bedOptions, startedAtMs });
+    const playing = play(bed, { ...options, bedOptions, startedAtMs });
+    const result = options.signal === undefined ? await playing : await Promise.race([playing, brokenOff(options.signal)]);
     return { ...result, totalMs: Date.now() - startedAtMs };
   } finally {
     await bed.close();
   }
+}
+
+async function brokenOff(signal: AbortSignal): Promise<never> {
+  await untilAborted(signal);
+  throw new Error("the run was broken off");
 }
 
 const longStormMs = 60_000;
