@@ -192,10 +192,10 @@ export const admissionUsageAgeMsMax = ms(10_000);
 
 // --- Sweep -----------------------------------------------------------------------------------------------------
 
-/** State records read per pull of the walk: larger ones are no faster, and more of them lie here at once. */
-export const sweepPullSizeMax = 1_000;
+/** State records read per pull of the walk: everything else on the connection waits behind what one pull brings. */
+export const sweepPullSizeMax = 2_000;
 /** Records examined together against schedules and wakes. */
-export const sweepProbeSizeMax = 256;
+export const sweepProbeSizeMax = 512;
 /** Pause after each portion of the walk, in which whatever else the process has to do gets its turn. */
 export const sweepPauseMs = ms(1);
 /** Stuck schedules published again in one sweep. */
