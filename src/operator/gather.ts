@@ -35,9 +35,6 @@ export async function gather(tools: GatherTools, resource: ObservedResource, sig
   const session = sessionFor(sessions, resource, connection);
   const desired = { key, uid, spec, ownerId: ownOwnerId({ clusterId, resource }) };
   const [broker, workers] = await Promise.all([session?.observe(signal), cluster.readWorkers(desired)]);
-  const isUnread = broker?.kind === "reached" && unreadFailure(broker) !== undefined;
-  const unreadForMs = sessions.failedForMs(key, "topology", isUnread ? clock.monotonicMs() : undefined);
-  const rewinds = broker?.kind === "reached" ? sessions.sequences(key).note(broker.streams, clock.monotonicMs()) : {};
   const observed: Observed = {
     nowMs: clock.nowMs(),
     freshIncarnation: random.token(incarnationCharCount),
@@ -45,11 +42,20 @@ export async function gather(tools: GatherTools, resource: ObservedResource, sig
     resource,
     connection: connectionFact(connection, failedForMs),
     ...(broker === undefined ? {} : { broker }),
-    ...(isUnread ? { unreadForMs } : {}),
-    ...(Object.keys(rewinds).length === 0 ? {} : { rewinds }),
+    ...remembered(tools, resource, broker),
     workers,
   };
   return { observed, ...(session === undefined ? {} : { session }) };
+}
+
+/** What only earlier looks can tell: for how long something has been unread, and which numbers went back. */
+function remembered({ clock, sessions }: GatherTools, { key }: ObservedResource, broker: Observed["broker"]): Pick<Observed, "unreadForMs" | "rewinds"> {
+  const nowMs = clock.monotonicMs();
+  const reached = broker?.kind === "reached" ? broker : undefined;
+  const isUnread = reached !== undefined && unreadFailure(reached) !== undefined;
+  const unreadForMs = sessions.failedForMs(key, "topology", isUnread ? nowMs : undefined);
+  const rewinds = reached === undefined ? {} : sessions.sequences(key).note(reached.streams, nowMs);
+  return { ...(isUnread ? { unreadForMs } : {}), ...(Object.keys(rewinds).length === 0 ? {} : { rewinds }) };
 }
 
 /** A failure as plain data. */

@@ -10,6 +10,7 @@ import { assert } from "../base/assert.ts";
 import type { Failure } from "../base/failure.ts";
 import type { Log, LogFields } from "../base/log.ts";
 import type { DurationMs } from "../base/units.ts";
+import { isTrue } from "../resource/conditions.ts";
 import type { DurableTimerStatus } from "../resource/durable-timer.ts";
 import { streamsFinalizer } from "../resource/names.ts";
 import { apply, isBehind } from "./apply.ts";
@@ -61,22 +62,21 @@ async function reconcileFound(tools: ReconcileTools, resource: ObservedResource,
   const planned = plan(observed);
   const applied = await apply({ ...tools, resource, session }, planned.actions);
   logActions(tools.log, resource.key, applied);
-  const failed = applied.failed.map(({ action, failure }) => ({ action, failure: failureFact(failure) }));
-  const after = failed.length === 0 ? planned : planAfterFailures(observed, failed);
+  const after = applied.failed.length === 0 ? planned : planAfterFailures(observed, applied.failed.map(({ action, failure }) => ({ action, failure: failureFact(failure) })));
   // Also when the status is refused: what was done is done, and no later pass would tell of it.
-  for (const event of applied.done.flatMap((action) => actionEvent(action) ?? [])) await tools.cluster.emitEvent(resource, event);
+  await emitAll(tools, resource, applied.done.flatMap((action) => actionEvent(action) ?? []));
   if (applied.done.some(({ kind }) => kind === "SetFinalizer")) return await versioned(tools, resource, after.events);
   const written = await publish(tools, resource, after);
   if (written.kind === "failed") return written;
-  const isReady = after.status.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
+  const isReady = isTrue(after.status.conditions ?? [], "Ready");
   const result = conclusion(applied, { hasWritten: written.hasWritten, requeueAfterMs: planned.requeueAfterMs });
   return result.kind === "failed" ? result : { ...result, isReady };
 }
 
 /** A change of the resource itself makes another version of it, so that its status is the next pass's; or ends it, with its news. */
-async function versioned({ cluster }: ReconcileTools, resource: ObservedResource, events: readonly PlannedEvent[]): Promise<Reconciled> {
-  if (resource.isDeletionRequested) for (const event of events) await cluster.emitEvent(resource, event);
-  return { kind: "changed", requeueAfterMs: 0 as DurationMs, isReady: false };
+async function versioned(tools: ReconcileTools, resource: ObservedResource, events: readonly PlannedEvent[]): Promise<Reconciled> {
+  if (resource.isDeletionRequested) await emitAll(tools, resource, events);
+  return { kind: "changed", requeueAfterMs: 0 as DurationMs };
 }
 
 /** What the pass asks of the queue. */
@@ -126,18 +126,23 @@ async function releaseGone({ cluster, sessions }: ReconcileTools, key: ResourceK
 
 type Published = { readonly kind: "written"; readonly hasWritten: boolean } | { readonly kind: "failed"; readonly failure: Failure };
 
+async function emitAll({ cluster }: ReconcileTools, resource: Pick<ObservedResource, "key" | "uid">, events: readonly PlannedEvent[]): Promise<void> {
+  for (const event of events) await cluster.emitEvent(resource, event);
+}
+
 async function publish(
-  { cluster, log }: ReconcileTools,
+  tools: ReconcileTools,
   resource: Omit<ObservedResource, "spec">,
   { status, events }: { readonly status: DurableTimerStatus; readonly events: readonly PlannedEvent[] },
 ): Promise<Published> {
+  const { cluster, log } = tools;
   const hasChanged = !isSameStatus(resource.status, status);
   if (hasChanged) {
     const written = await cluster.writeStatus(resource, status);
     if (written.kind === "failed") return written;
     logConditions(log, resource, status);
   }
-  for (const event of events) await cluster.emitEvent(resource, event);
+  await emitAll(tools, resource, events);
   return { kind: "written", hasWritten: hasChanged };
 }
 

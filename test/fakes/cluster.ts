@@ -96,28 +96,7 @@ export class FakeCluster implements ClusterPort {
   async readWorkers(desired: DesiredWorkers): Promise<Looked<WorkersFacts>> {
     const failure = this.failures.get("readWorkers");
     if (failure !== undefined) return { kind: "failed", failure: { kind: failure.kind, code: failure.code, message: failure.message } };
-    const workers = this.workers.get(text(desired.key));
-    const wanted = desired.spec.workers.replicas;
-    const readyCount = Math.min(workers?.readyCount ?? 0, wanted);
-    return {
-      kind: "found",
-      value: {
-        exists: workers !== undefined,
-        drift: workers === undefined ? [] : differences(workers.desired, desired),
-        foreign: [],
-        leaving: [],
-        wantedReplicas: workers?.desired.spec.workers.replicas ?? 0,
-        replicas: workers?.desired.spec.workers.replicas ?? 0,
-        updatedReplicas: workers?.desired.spec.workers.replicas ?? 0,
-        readyReplicas: readyCount,
-        isObserved: true,
-        hasExceededDeadline: false,
-        selector: `durabletimer.dev/name=${desired.key.name}`,
-        image: desired.spec.workers.image ?? "default",
-        templateHash: "fake",
-        problem: workers?.problem ?? "",
-      },
-    };
+    return { kind: "found", value: factsOf(this.workers.get(text(desired.key)), desired) };
   }
 
   async applyWorkers(desired: DesiredWorkers): Promise<Done> {
@@ -193,6 +172,26 @@ export class FakeCluster implements ClusterPort {
   #nextVersion(): string {
     return String((this.#versionCount += 1));
   }
+}
+
+function factsOf(workers: Workers | undefined, desired: DesiredWorkers): WorkersFacts {
+  const has = workers?.desired.spec.workers.replicas ?? 0;
+  return {
+    exists: workers !== undefined,
+    drift: workers === undefined ? [] : differences(workers.desired, desired),
+    foreign: [],
+    leaving: [],
+    wantedReplicas: has,
+    replicas: has,
+    updatedReplicas: has,
+    readyReplicas: Math.min(workers?.readyCount ?? 0, desired.spec.workers.replicas),
+    isObserved: true,
+    hasExceededDeadline: false,
+    selector: `durabletimer.dev/name=${desired.key.name}`,
+    image: desired.spec.workers.image ?? "default",
+    templateHash: "fake",
+    problem: workers?.problem ?? "",
+  };
 }
 
 function text({ namespace, name }: ResourceKey): string {

@@ -4,6 +4,7 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { present } from "../../src/base/assert.ts";
 import { lookAgainMs } from "../../src/base/limits.ts";
 import { commandSubjects, consumerNames, streamNames } from "../../src/protocol/names.ts";
 import { openBroker } from "../../src/nats/core/connection.ts";
@@ -16,18 +17,18 @@ import { spec } from "./plan/scenes.ts";
 
 /** The server as it was when `during` began: what was acknowledged meanwhile is lost, as with a disk that lied. */
 async function rolledBack(servers: NatsServers, during: () => Promise<void>): Promise<void> {
-  const [server] = servers.servers;
+  const server = present(servers.servers[0], "a server");
   const folder = mkdtempSync(join(tmpdir(), "durable-timer-rollback-"));
   const before = join(folder, "store");
   try {
-    await server?.stop();
-    cpSync(server?.storeDir ?? "", before, { recursive: true });
-    await server?.start();
+    await server.stop();
+    cpSync(server.storeDir, before, { recursive: true });
+    await server.start();
     await during();
-    await server?.stop();
-    rmSync(server?.storeDir ?? "", { recursive: true });
-    cpSync(before, server?.storeDir ?? "", { recursive: true });
-    await server?.start();
+    await server.stop();
+    rmSync(server.storeDir, { recursive: true });
+    cpSync(before, server.storeDir, { recursive: true });
+    await server.start();
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -46,10 +47,10 @@ const until = async (operator: Operator, condition: string): Promise<void> => {
     await operator.pass();
     return operator.conditions();
   };
-  await expect.poll(look, { timeout: 10 * lookAgainMs, interval: 500 }).toContain(condition);
+  await expect.poll(look, { timeout: 24 * lookAgainMs, interval: 500 }).toContain(condition);
 };
 
-it("a server that comes back without its last writes is an incident, and starts are held until a person accepts it", async () => {
+it("a server that comes back without its last writes is an incident, and starts are held until a person accepts it", { timeout: 300_000 }, async () => {
   await withServer({}, {}, async ({ servers, operator }) => {
     await operator.settle();
     await rolledBack(servers, async () => {

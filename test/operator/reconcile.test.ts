@@ -182,6 +182,32 @@ describe("reconcile", () => {
     expect(bench.cluster.writes.at(-1)).toBe("removeWorkers payments/orders");
   });
 
+  it("shows a spec that it cannot read, and leaves what runs", async () => {
+    const bench = new Bench();
+    await bench.settle();
+    bench.cluster.invalid.set("payments/orders", ["spec.topology.replicas must be 1, 3 or 5."]);
+    expect(await bench.pass()).toEqual({ kind: "changed", isReady: false });
+    expect(await bench.pass()).toEqual({ kind: "unchanged", isReady: false });
+    expect(bench.conditions()).toEqual(expect.arrayContaining(["Ready False SpecInvalid", "Stalled True SpecInvalid", "WorkersReady True WorkersAvailable"]));
+    expect(bench.cluster.workers.size).toBe(1);
+  });
+
+  it("flips nothing for an outage within the grace, and tells when to look again", async () => {
+    const bench = new Bench();
+    await bench.settle();
+    bench.broker.lostForMs = 12_000;
+    expect(await bench.pass()).toEqual({ kind: "unchanged", requeueAfterMs: 18_000, isReady: true });
+    bench.broker.lostForMs = 30_000;
+    await bench.pass();
+    expect(bench.conditions().slice(0, 2)).toEqual(["Ready Unknown BrokerUnreachable", "BrokerReachable False BrokerUnreachable"]);
+    expect(bench.cluster.events.slice(-1).map(({ reason }) => reason)).toEqual(["BrokerLost"]);
+    bench.broker.lostForMs = undefined;
+    await bench.settle();
+    expect(bench.conditions()).toContain("Ready True Serving");
+  });
+});
+
+describe("reconcile of a resource that is to be deleted with its streams", () => {
   it("holds a resource whose policy is Delete before it makes anything, and deletes the streams with it", async () => {
     const bench = new Bench();
     bench.cluster.put(orders, spec({ deletionPolicy: "Delete" }));
@@ -238,29 +264,5 @@ describe("reconcile", () => {
     await bench.pass();
     expect({ resources: bench.cluster.resources.size, streams: bench.broker.streams.size }).toEqual({ resources: 0, streams: 7 });
     expect(bench.cluster.events.at(-1)?.reason).toBe("DataRetained");
-  });
-
-  it("shows a spec that it cannot read, and leaves what runs", async () => {
-    const bench = new Bench();
-    await bench.settle();
-    bench.cluster.invalid.set("payments/orders", ["spec.topology.replicas must be 1, 3 or 5."]);
-    expect(await bench.pass()).toEqual({ kind: "changed", isReady: false });
-    expect(await bench.pass()).toEqual({ kind: "unchanged", isReady: false });
-    expect(bench.conditions()).toEqual(expect.arrayContaining(["Ready False SpecInvalid", "Stalled True SpecInvalid", "WorkersReady True WorkersAvailable"]));
-    expect(bench.cluster.workers.size).toBe(1);
-  });
-
-  it("flips nothing for an outage within the grace, and tells when to look again", async () => {
-    const bench = new Bench();
-    await bench.settle();
-    bench.broker.lostForMs = 12_000;
-    expect(await bench.pass()).toEqual({ kind: "unchanged", requeueAfterMs: 18_000, isReady: true });
-    bench.broker.lostForMs = 30_000;
-    await bench.pass();
-    expect(bench.conditions().slice(0, 2)).toEqual(["Ready Unknown BrokerUnreachable", "BrokerReachable False BrokerUnreachable"]);
-    expect(bench.cluster.events.slice(-1).map(({ reason }) => reason)).toEqual(["BrokerLost"]);
-    bench.broker.lostForMs = undefined;
-    await bench.settle();
-    expect(bench.conditions()).toContain("Ready True Serving");
   });
 });

@@ -38,13 +38,18 @@ export function workersFacts(sight: WorkersSight): WorkersFacts {
 function rollout(deployment: V1Deployment | undefined): Pick<WorkersFacts, "wantedReplicas" | "replicas" | "updatedReplicas" | "readyReplicas" | "isObserved" | "hasExceededDeadline"> {
   const { replicas = 0, updatedReplicas = 0, readyReplicas = 0, observedGeneration = 0 } = deployment?.status ?? {};
   return {
-    wantedReplicas: deployment?.spec?.replicas ?? (deployment === undefined ? 0 : 1),
+    wantedReplicas: wantedReplicas(deployment),
     replicas,
     updatedReplicas,
     readyReplicas,
     isObserved: deployment !== undefined && observedGeneration >= (deployment.metadata?.generation ?? 1),
     hasExceededDeadline: hasCondition(deployment, "Progressing", "ProgressDeadlineExceeded"),
   };
+}
+
+/** The API server's default is one. */
+function wantedReplicas(deployment: V1Deployment | undefined): number {
+  return deployment === undefined ? 0 : (deployment.spec?.replicas ?? 1);
 }
 
 /** A selector as text, as the scale subresource wants it. */

@@ -55,14 +55,19 @@ type JudgedClaim = { readonly kind: "allowed"; readonly claim: Claim } | { reado
 
 function judgeClaim(observed: Observed, role: StreamRole, facts: StreamFacts): JudgedClaim {
   const stamp = readStamp(facts.config);
-  const { policy, fromOwner } = observed.resource.spec.topology.adoption;
-  const isOwn = stamp?.ownerId === ownOwnerId(observed);
-  const mayAdopt = stamp !== undefined && policy === "FromOwner" && stamp.ownerId === fromOwner;
-  if ((isOwn || mayAdopt) && stamp.layoutVersion > layoutVersion) return { kind: "refused", stall: tooNew(facts.name, stamp) };
-  if (isOwn) return { kind: "allowed", claim: { role, facts, stamp } };
-  if (stamp === undefined && policy === "IfUnowned") return { kind: "allowed", claim: { role, facts, stamp, adoptedFrom: nobody } };
-  if (mayAdopt) return { kind: "allowed", claim: { role, facts, stamp, adoptedFrom: stamp.ownerId } };
+  if (stamp !== undefined) return judgeStamped(observed, { role, facts, stamp });
+  if (observed.resource.spec.topology.adoption.policy === "IfUnowned") return { kind: "allowed", claim: { role, facts, stamp, adoptedFrom: nobody } };
   return { kind: "refused", stall: refusal(facts.name, stamp) };
+}
+
+function judgeStamped(observed: Observed, claim: Claim & { readonly stamp: Stamp }): JudgedClaim {
+  const { facts, stamp } = claim;
+  const { policy, fromOwner } = observed.resource.spec.topology.adoption;
+  const isOwn = stamp.ownerId === ownOwnerId(observed);
+  const mayAdopt = policy === "FromOwner" && stamp.ownerId === fromOwner;
+  if (!isOwn && !mayAdopt) return { kind: "refused", stall: refusal(facts.name, stamp) };
+  if (stamp.layoutVersion > layoutVersion) return { kind: "refused", stall: tooNew(facts.name, stamp) };
+  return { kind: "allowed", claim: isOwn ? claim : { ...claim, adoptedFrom: stamp.ownerId } };
 }
 
 /** What a newer operator laid out is read by nobody who does not know how. */

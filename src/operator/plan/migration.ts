@@ -41,34 +41,33 @@ type Scene = {
 export function migrationOf(scene: Scene): Migration | undefined {
   const wanted = scene.topology.streams.find(({ role }) => role === "schedules");
   const claim = scene.claims.get("schedules");
-  if (wanted === undefined || claim === undefined || claim.adoptedFrom !== undefined || !mustMove(wanted, claim)) return undefined;
-  const [from, to] = [replicasOf(claim.facts.config), replicasOf(wanted.config)];
+  if (wanted === undefined || claim === undefined || !mustMove(wanted, claim)) return undefined;
+  const status = nextStep(scene, { from: replicasOf(claim.facts.config), to: replicasOf(wanted.config) });
+  const actions = actionsOf(scene, { step: status.step, wanted, claim });
+  const progress = { because: progressOf(status), requeueAfterMs: lookAgainMs };
+  return { status, compared: { actions, differences: [`${wanted.name}.num_replicas`], isMissing: false, progress } };
+}
+
+function nextStep(scene: Scene, { from, to }: { readonly from: number; readonly to: number }): MigrationStatus {
   const had = scene.observed.resource.status?.migration;
   const before = had?.kind === "SchedulesReplicas" && had.to === to ? had : undefined;
   const step = stepOf(scene, before);
   const since = before?.step === step ? before.since : kubernetesTime(scene.observed.nowMs);
-  const migration: MigrationStatus = { kind: "SchedulesReplicas", from, to, step, since };
-  return { status: migration, compared: { actions: actionsOf(scene, { step, wanted, claim }), differences: [`${wanted.name}.num_replicas`], isMissing: false, progress: { because: progressOf(migration), requeueAfterMs: lookAgainMs } } };
+  return { kind: "SchedulesReplicas", from, to, step, since };
 }
 
 type Step = "Waiting" | "Purging" | "Draining" | "Recreating";
 
-function mustMove(wanted: StreamSpec, { facts }: Claim): boolean {
-  return replicasOf(wanted.config) > 1 && facts.config["persist_mode"] === "async";
+/** What is only being adopted is first made ours. */
+function mustMove(wanted: StreamSpec, { adoptedFrom, facts }: Claim): boolean {
+  return adoptedFrom === undefined && replicasOf(wanted.config) > 1 && facts.config["persist_mode"] === "async";
 }
 
 function stepOf(scene: Scene, before: MigrationStatus | undefined): Step {
   if (!areOthersReady(scene)) return "Waiting";
-  switch (before?.step) {
-    case "Purging":
-      return "Draining";
-    case "Draining":
-      return isDrained(scene, before) ? "Recreating" : "Draining";
-    case "Recreating":
-      return "Recreating";
-    default:
-      return "Purging";
-  }
+  if (before === undefined || before.step === "Waiting") return "Purging";
+  if (before.step === "Purging") return "Draining";
+  return before.step === "Recreating" || isDrained(scene, before) ? "Recreating" : "Draining";
 }
 
 function areOthersReady({ broker, claims, topology }: Scene): boolean {

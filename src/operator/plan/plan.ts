@@ -178,7 +178,10 @@ function failuresVerdict(judged: Judged, failed: readonly FailedAction[]): Parti
 
 function shownAction({ action, failure }: FailedAction): { readonly type: ConditionType; readonly because: Cause; readonly isStalled: boolean } {
   const { type, reason, remedy } = shownFailure(failure.code, gateOf(action));
-  if (isPassing(failure)) return { type, because: cause("ProgressingWithRetry", failureMessage(failure, "")), isStalled: false };
+  // Too few servers may be a matter of waiting or of the spec; only a person can tell, so that the remedy is said.
+  const isTold = type === "TopologyReady" && remedy !== "";
+  if (isPassing(failure) && !isTold) return { type, because: cause("ProgressingWithRetry", failureMessage(failure, "")), isStalled: false };
+  if (isPassing(failure)) return { type, because: cause(reason, failureMessage(failure, remedy)), isStalled: false };
   return { type, because: cause(reason, failureMessage(failure, remedy)), isStalled: true };
 }
 

@@ -45,7 +45,7 @@ describe("more replicas of SCHEDULES", () => {
     let scene: Observed = busy(scaled());
     for (let count = 0; count < 4; count += 1) {
       const { status } = plan(scene);
-      steps.push(status.migration as MigrationStatus | undefined);
+      steps.push(status.migration);
       scene = { ...withStatus(scene, () => status), nowMs: (scene.nowMs + 30_000) as EpochMs };
     }
     expect(steps.map((one) => [one?.step, Date.parse(one?.since ?? "") - nowMs])).toEqual([["Purging", 0], ["Draining", 30_000], ["Draining", 30_000], ["Recreating", 90_000]]);
