@@ -3,8 +3,9 @@
  * settings take any.
  */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { Failure } from "../../src/base/failure.ts";
 import { feedbackTimeoutMsMin } from "../../src/base/limits.ts";
-import type { DurationMs, EpochMs } from "../../src/base/units.ts";
+import type { DurationMs } from "../../src/base/units.ts";
 import { openBroker } from "../../src/nats/core/connection.ts";
 import type { BrokerConnection } from "../../src/nats/core/jetstream.ts";
 import { openWorkerPorts } from "../../src/nats/worker-ports.ts";
@@ -14,7 +15,7 @@ import { seededRandom, systemRandom } from "../../src/system/random.ts";
 import { systemSha256 } from "../../src/system/sha256.ts";
 import type { FeedbackPolicy } from "../../src/timer/decide-timeout.ts";
 import { topologyRules } from "../../src/topology/requirements.ts";
-import type { WorkerPorts } from "../../src/worker/ports.ts";
+import type { WorkerPorts, WriteOutcome } from "../../src/worker/ports.ts";
 import { Sweeper } from "../../src/worker/sweep.ts";
 import { FakeLog } from "../fakes/log.ts";
 import { elapsedRecord, ms, testTimer, type TestTimer } from "../fakes/timers.ts";
@@ -97,22 +98,25 @@ describe("resumes that nobody answers", () => {
 
   test("that were noted by a sweep which died before it published are published by the next", async () => {
     await putUnanswered(5);
-    const silent = { ...ports.resumes, publish: () => new Promise<never>(() => undefined) };
     const metrics = new FakeWorkerMetrics();
     const stop = new AbortController();
+    const silence = new Promise<void>((resolve) => { stop.signal.addEventListener("abort", () => { resolve(); }); });
+    const unknown: WriteOutcome = { kind: "unknown", failure: new Failure("transient", "BROKER_TIMEOUT", "publish a resume") };
+    const silent: WorkerPorts["resumes"] = { publish: async (items) => { await silence; return items.map(() => unknown); } };
     const dying = new Sweeper({
       ports: { ...ports, resumes: silent }, clock: systemClock, random: seededRandom(1), sha256: systemSha256, log: new FakeLog(), metrics, workerId: "w1",
       feedback: policy("resume_again"), settings: { intervalMs: ms(60_000), graceMs: ms(1_000) },
     });
-    void dying.run(stop.signal);
+    const dyingRun = dying.run(stop.signal);
     await until("the notes", async () => (await world.records()).every((record) => record.phase === "elapsed" && record.resumedAgainAtMs !== undefined) || undefined);
     expect(await world.resumes()).toHaveLength(5);
     // Its lease would end by itself after a minute; another process of its name takes it at once.
     const next = await sweep("w1", policy("resume_again"));
-    stop.abort();
     expect(next.count("sweep resumed")).toBe(5);
     expect(await world.resumes()).toHaveLength(10);
     expect((await sweep("w2", policy("resume_again"))).count("sweep resumed")).toBe(0);
+    stop.abort();
+    await dyingRun;
   });
 });
 
@@ -129,7 +133,7 @@ test("from start to end in a running worker: feedback after the time-out is stal
   await until("an end", async () => ((await sweep(`w-${String(Date.now())}`, policy("fail", timeoutMs as DurationMs))).count("sweep timed_out") === 1 ? true : undefined), 90_000);
   const [ended] = await world.archived();
   expect(ended).toMatchObject({ outcome: "failed", failure: { code: "feedback_timeout" } });
-  expect(ended?.phase === "terminal" && ended.endedAtMs).toBeGreaterThanOrEqual(resume.elapsedAtMs + timeoutMs as EpochMs);
+  expect(ended?.phase === "terminal" && ended.endedAtMs).toBeGreaterThanOrEqual(resume.elapsedAtMs + timeoutMs);
   const { outcome } = await world.client.complete(resume, { awaitOutcome: true });
   expect(outcome).toMatchObject({ kind: "rejected", code: "stale", state: "failed" });
 });

@@ -14,7 +14,7 @@ async function unanswered(onTimeout: FeedbackPolicy["onTimeout"], count = 1) {
   const timers = many(count).map((timer) => world.put(timer, elapsedRecord(timer)));
   world.broker.walkBatchSize = Math.max(world.broker.walkBatchSize, count);
   await world.clock.advance(60_000 + feedbackTimeoutMsMin);
-  return { world, timers, timer: timers[0] ?? testTimer(0) };
+  return { world, timers, timer: timers[0] ?? testTimer(0), [Symbol.asyncDispose]: () => world[Symbol.asyncDispose]() };
 }
 
 const recordOf = (world: SweepWorld, { key }: TestTimer) => {
@@ -25,8 +25,8 @@ const recordOf = (world: SweepWorld, { key }: TestTimer) => {
 
 describe("timers whose feedback does not come", () => {
   test("are counted with the age of the oldest, and nothing else, when the policy is none", async () => {
-    const { world, timer } = await unanswered("none");
-    await using _ = world;
+    await using scene = await unanswered("none");
+    const { world, timer } = scene;
     const metrics = await world.sweep("w1");
     expect(metrics.found).toMatchObject({ elapsed: 1, unanswered: 1, oldestElapsedMs: world.summary()?.oldestElapsedMs });
     expect(world.summary()?.oldestElapsedMs).toBeGreaterThanOrEqual(feedbackTimeoutMsMin);
@@ -36,8 +36,8 @@ describe("timers whose feedback does not come", () => {
   });
 
   test("are ended and archived with exactly their last bytes when the policy is to fail them", async () => {
-    const { world, timer } = await unanswered("fail");
-    await using _ = world;
+    await using scene = await unanswered("fail");
+    const { world, timer } = scene;
     const metrics = await world.sweep("w1");
     expect(metrics.count("sweep timed_out")).toBe(1);
     const archived = world.broker.archive.last(timer.key)?.value;
@@ -50,8 +50,8 @@ describe("timers whose feedback does not come", () => {
   });
 
   test("are resumed again once, with the same fence, and go on waiting for feedback", async () => {
-    const { world, timer } = await unanswered("resume_again");
-    await using _ = world;
+    await using scene = await unanswered("resume_again");
+    const { world, timer } = scene;
     const { metrics } = world.start("w1");
     await world.clock.advance(oneSweepMs);
     expect(metrics.count("sweep resumed_again")).toBe(1);
@@ -65,8 +65,8 @@ describe("timers whose feedback does not come", () => {
   });
 
   test("whose resume was noted and not published are resumed by the next sweep, whoever does it", async () => {
-    const { world, timer } = await unanswered("resume_again");
-    await using _ = world;
+    await using scene = await unanswered("resume_again");
+    const { world, timer } = scene;
     world.broker.faults.failAll("resumes.publish");
     expect((await world.sweep("w1")).sweeps).toEqual(["incomplete"]);
     expect(recordOf(world, timer)).toHaveProperty("resumedAgainAtMs");
@@ -81,8 +81,8 @@ describe("timers whose feedback does not come", () => {
   });
 
   test("whose feedback wins the race are left to it", async () => {
-    const { world, timer } = await unanswered("fail");
-    await using _ = world;
+    await using scene = await unanswered("fail");
+    const { world, timer } = scene;
     const read = world.broker.ports.state.read.bind(world.broker.ports.state);
     world.broker.ports.state.read = async (keys, from) => {
       const reads = await read(keys, from);
@@ -98,8 +98,8 @@ describe("timers whose feedback does not come", () => {
   });
 
   test("of which many come at once are taken on in bounded numbers", async () => {
-    const { world } = await unanswered("resume_again", sweepTimeoutCountMax + 3);
-    await using _ = world;
+    await using scene = await unanswered("resume_again", sweepTimeoutCountMax + 3);
+    const { world } = scene;
     const { metrics } = world.start("w1");
     await world.clock.advance(oneSweepMs);
     expect(metrics.count("sweep resumed_again")).toBe(sweepTimeoutCountMax);
