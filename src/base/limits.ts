@@ -194,7 +194,9 @@ export const admissionUsageAgeMsMax = ms(10_000);
 
 /** State records read per pull of the walk: everything else on the connection waits behind what one pull brings. */
 export const sweepPullSizeMax = 2_000;
-/** Records examined together against schedules and wakes. */
+/** Records of a walk that are decoded in one go: whatever else the process has to do waits for so long. */
+export const sweepPortionSizeMax = 256;
+/** Records examined together against schedules and wakes: as many as one request may ask for. */
 export const sweepProbeSizeMax = 512;
 /** Pause after each portion of the walk, in which whatever else the process has to do gets its turn. */
 export const sweepPauseMs = ms(1);
@@ -376,6 +378,7 @@ assert(archiveAgeMsMin > 2 * Math.max(stateMarkerTtlMs, duplicateWindowMs), "not
 assert(dedupeMsMin > stateMarkerTtlMs + duplicateWindowMs + archiveMarkerTtlMs, "markers and message ids of a timer are gone before its lineage is a new one");
 assert(orphanAgeMs > archiveAgeMsMin, "an orphan is older than what may still be finished");
 assert(stateMarkerTtlMs > 4 * decisionAgeMsMax, "a claim outlives every decision that was made before it");
+assert(sweepProbeSizeMax <= multiGetSizeMax, "one request asks for a whole portion");
 assert(sweepLeaseMs > 3 * sweepTickMs, "a lease outlives several tries of others");
 assert(sweepRepublishCountMax <= sweepSuspectCountMax, "only what was looked at twice is published again");
 assert(newerInputRecheckMs < ackWaitMs, "a recheck fits in the acknowledgement wait");

@@ -1,5 +1,5 @@
 /** A walk over every record of STATE; what is no timer's key, and markers of removed records, are passed over. */
-import { sweepProbeSizeMax, sweepPullSizeMax } from "../base/limits.ts";
+import { sweepPortionSizeMax, sweepPullSizeMax } from "../base/limits.ts";
 import { stateRecordFilter, streamNames, timerKeyFromSubject } from "../protocol/names.ts";
 import type { StoredMessage } from "../protocol/message.ts";
 import type { StateWalk, WalkedRecord } from "../worker/ports.ts";
@@ -13,8 +13,8 @@ export function natsStateWalk(jetStream: JetStream): StateWalk {
       const parts = jetStream.scan({ stream: streamNames.state, filter: stateRecordFilter, batchSize: sweepPullSizeMax, signal });
       // Records are read portion by portion: reading thousands in one go would hold up everything else in this process.
       for await (const messages of parts) {
-        for (let from = 0; from < messages.length; from += sweepProbeSizeMax) {
-          yield messages.slice(from, from + sweepProbeSizeMax).map(walkedRecord).filter((walked) => walked !== undefined);
+        for (let from = 0; from < messages.length; from += sweepPortionSizeMax) {
+          yield messages.slice(from, from + sweepPortionSizeMax).map(walkedRecord).filter((walked) => walked !== undefined);
         }
       }
     },

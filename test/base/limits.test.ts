@@ -92,6 +92,7 @@ const values: Record<keyof typeof limits, unknown> = {
   admissionPollMsMax: 2_000,
   admissionUsageAgeMsMax: 10_000,
   sweepPullSizeMax: 2_000,
+  sweepPortionSizeMax: 256,
   sweepProbeSizeMax: 512,
   sweepPauseMs: 1,
   sweepRepublishCountMax: 1_000,

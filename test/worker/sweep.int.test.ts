@@ -2,7 +2,7 @@
  * The sweep on a real broker: what was lost or left half done is carried on, once, whatever else goes on.
  */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { atomicBatchSizeMax, sweepProbeSizeMax, sweepPullSizeMax } from "../../src/base/limits.ts";
+import { atomicBatchSizeMax, sweepPortionSizeMax, sweepPullSizeMax } from "../../src/base/limits.ts";
 import type { DurationMs, EpochMs } from "../../src/base/units.ts";
 import { openBroker } from "../../src/nats/core/connection.ts";
 import type { BrokerConnection, StreamState } from "../../src/nats/core/jetstream.ts";
@@ -284,7 +284,7 @@ describe("who sweeps", () => {
     }
     const met = new Set<string>();
     for await (const batch of ports.walk.walk(new AbortController().signal)) {
-      expect(batch.length).toBeLessThanOrEqual(sweepProbeSizeMax);
+      expect(batch.length).toBeLessThanOrEqual(sweepPortionSizeMax);
       for (const { key } of batch) {
         expect(met.has(key.ref)).toBe(false);
         met.add(key.ref);
