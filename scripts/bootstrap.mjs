@@ -36,6 +36,8 @@ const VERBS = {
   prove: { nats: BOTH, command: ["scripts/prove.ts"], says: "conformance, simulation, crash points, replay, failures and faults, with counts" },
   "prove:faults": { nats: [], command: ["scripts/prove-faults.ts"], says: "deliberate faults, each caught by the simulation" },
   "prove:replay": { nats: [], command: ["scripts/prove-replay.ts"], says: "a simulated year lived through in several ways" },
+  "prove:sweep": { nats: ["recommended"], command: ["scripts/prove-sweep.ts"], says: "sweeps over a million timers, beside live ones, with figures" },
+  "prove:flood": { nats: ["recommended"], command: ["scripts/prove-flood.ts"], says: "what floods of bad commands and of one flow do to others, with figures" },
   chaos: { nats: ["recommended"], command: ["scripts/chaos.ts"], says: "50,000 timers while workers and servers are killed, stopped and cut off" },
   bench: { nats: ["recommended"], command: ["bench/bench.ts"], says: "this product and others, measured in one run on this machine" },
   generate: { nats: [], command: ["scripts/generate.ts"], says: "write the generated files" },
