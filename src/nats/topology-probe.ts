@@ -6,7 +6,6 @@ import { Failure } from "../base/failure.ts";
 import { payloadHeadroomBytes } from "../base/limits.ts";
 import type { ConsumerRole, StreamRole } from "../protocol/names.ts";
 import { consumerNames, streamNames } from "../protocol/names.ts";
-import type { ServerConfig } from "../topology/layout.ts";
 import type { ReportedConsumers, ReportedStreams } from "../topology/requirements.ts";
 import type { StampReader } from "./data-probe.ts";
 import type { StreamIdentity, TopologyFinding, TopologyProbe } from "../worker/ports.ts";
