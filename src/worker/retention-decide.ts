@@ -25,6 +25,7 @@ export type Kept =
   | { readonly kind: "kept_unreadable"; readonly problem: string }
   | { readonly kind: "failed"; readonly failure: Failure };
 
+/** What is done about an archived timer. */
 export type ArchivedDecision =
   /** Put the tombstone over this revision, then remove the archive, then let the tombstone expire. */
   | { readonly kind: "bury"; readonly archived: TerminalRecord; readonly expected: number }

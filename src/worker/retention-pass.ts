@@ -28,6 +28,7 @@ export type CollectPassContext = CollectActionContext & {
   readonly metrics: Pick<WorkerMetrics, "collectionActed" | "collectionBehind">;
 };
 
+/** What is old enough, and who may collect it. */
 export type CollectPassOptions = {
   /** A lower bound of the broker's clock: what is old enough by it is old enough. */
   readonly nowMs: EpochMs;
@@ -39,6 +40,7 @@ export type CollectPassOptions = {
   readonly holdLease: () => Promise<boolean>;
 };
 
+/** How a pass ended. */
 export type CollectPassResult =
   /** `counts` is empty when there was nothing to do. */
   | { readonly kind: "walked"; readonly counts: ReadonlyMap<CollectionAction, number> }

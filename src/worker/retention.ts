@@ -19,6 +19,7 @@ import type { RetentionSettings } from "./settings.ts";
 import { SweepLease } from "./sweep-lease.ts";
 import { brokerNowMs } from "./sweep-pass.ts";
 
+/** What a collector is made of. */
 export type CollectorOptions = {
   readonly ports: Pick<WorkerPorts, "state" | "snapshots" | "archive" | "clock" | "collection" | "notes">;
   readonly clock: Clock;

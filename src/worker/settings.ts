@@ -21,6 +21,7 @@ export type WorkerSettings = {
   readonly shutdownGraceMs: DurationMs;
 };
 
+/** When ended timers go, and how long they are recognised after that. */
 export type RetentionSettings = {
   /** An archived timer is collected when it was archived that long ago. */
   readonly archiveAgeMs: DurationMs;
