@@ -14,6 +14,7 @@ import type { Bed } from "./bed.ts";
 /** Something that was done to the system, with the time that it lasted. */
 export type Disturbance = { readonly kind: DisturbanceKind; readonly target: string; readonly fromMs: number; readonly untilMs: number };
 
+/** What can be done. */
 export type DisturbanceKind = (typeof disturbanceKinds)[number];
 
 /** Each kind, in the order of the report. */
