@@ -93,7 +93,7 @@ export const specRules: readonly SpecRule[] = [
 export const changeRules: readonly ChangeRule[] = immutablePaths.map(immutable);
 
 /** A field of the list as it was when the streams were made; empty when it was not set. */
-export type AppliedValue = { readonly path: string; readonly value: string };
+type AppliedValue = { readonly path: string; readonly value: string };
 
 /** What a status keeps of a spec, to compare later specs with. */
 export function appliedValues(spec: DurableTimerSpec): readonly AppliedValue[] {

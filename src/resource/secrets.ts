@@ -58,7 +58,7 @@ export function identitySecret(source: AuthSource, read: (secretName: string, ke
 }
 
 /** Without the newline at the end that files made by hand have; a password may begin and end with spaces. */
-export function secretLine(text: string): string {
+function secretLine(text: string): string {
   return text.replace(/\r?\n$/, "");
 }
 

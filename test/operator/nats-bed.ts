@@ -115,7 +115,7 @@ export async function withServer(options: ServersOptions, patch: Patch, body: (b
   }
 }
 
-export type Bed = { readonly servers: NatsServers; readonly operator: Operator; readonly somebody: Somebody };
+type Bed = { readonly servers: NatsServers; readonly operator: Operator; readonly somebody: Somebody };
 
 /** Somebody else with all rights on the account. */
 export class Somebody {
