@@ -74,7 +74,7 @@ export const FAULTS: readonly Fault[] = [
   fault("the sweep trusts schedules that do not fire", sweep, ["      return isOverdue(record, view) ? { kind: \"suspect\", sequence: schedule.sequence } : { kind: \"leave\" };\n", "      return { kind: \"leave\" };\n"]),
   fault("a time-out does not wait for its time", "src/timer/decide-timeout.ts", ["later(record.elapsedAtMs, timeoutMs) <= brokerNowMs", "record.elapsedAtMs <= brokerNowMs"]),
   fault("a timer that nobody answers is resumed for ever", "src/timer/decide-timeout.ts", ["      if (record.resumedAgainAtMs !== undefined) return { kind: \"leave\" };\n", ""]),
-  fault("starts are taken although there is no room", "src/worker/loop.ts", ["    if (gate === undefined || gate.isOpen()) return;\n", "    if (gate === undefined || gate.isOpen() || ports !== undefined) return;\n"]),
+  fault("starts are taken although there is no room", "src/worker/admission-decide.ts", ["  const isFull = percent >= (previous.isFull ? limits.reopenPercent : limits.closePercent);\n", "  const isFull = percent >= 100 * (previous.isFull ? limits.reopenPercent : limits.closePercent);\n"]),
   {
     name: "the sweep looks ten times as often as it should",
     edits: [

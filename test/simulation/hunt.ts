@@ -7,7 +7,7 @@ import { runSchedule } from "./schedule.ts";
 import { transitions } from "./transitions-under-crash.ts";
 
 async function hunt(scheduleCount: number): Promise<string | undefined> {
-  const early = Math.min(30, scheduleCount);
+  const early = Math.min(50, scheduleCount);
   return await inCalm() ?? await inSchedules(1, early) ?? await atCrashPoints() ?? await inSchedules(early + 1, scheduleCount);
 }
 

@@ -2,7 +2,9 @@
  * A stream or the account runs out of room in the middle of a storm. What is live must stay, what was acknowledged must come
  * to its end once there is room again; and while only new timers lack room, the others must go on to theirs (I10).
  */
-import { streamNames, subjectFilters, type StreamRole } from "../../src/protocol/names.ts";
+import { prepareStart } from "../../src/client/start.ts";
+import { commandSubjects, headerNames, streamNames, subjectFilters, type StreamRole } from "../../src/protocol/names.ts";
+import { systemSha256 } from "../../src/system/sha256.ts";
 import type { Dice } from "./dice.ts";
 import type { SimulatedWorld } from "./world.ts";
 
@@ -48,10 +50,20 @@ export class Squeeze {
     // What was being written when the room ran out comes to its end first.
     await this.#world.pass(noticedMsMax);
     const begunCount = this.#world.messages("snapshots").length;
+    this.#start();
     const rest = areAtRest() || await this.#world.pass(restMsMax, areAtRest);
+    await this.#world.pass(noticedMsMax);
     if (ledger.checks.violations.length > 0) return;
     ledger.checks.hold("I10", rest, () => "feedback did not flow while starts were held");
     ledger.checks.hold("I10", this.#world.messages("snapshots").length === begunCount, () => "a timer was begun without room for it");
+  }
+
+  /** One more timer, which nobody answers: it is due when there is room again. */
+  #start(): void {
+    const { message } = prepareStart({
+      flow: { id: "orders", version: "1" }, execution: "held", node: "wait", edges: { start: "e1", elapsed: "e2" }, wait: { delayMs: 1_000 }, body: Buffer.from("held"),
+    }, { brokerPayloadBytesMax: undefined }, systemSha256);
+    this.#world.broker.streamOf(commandSubjects.start)?.publish({ subject: commandSubjects.start, headers: [[headerNames.context, message.contextHeader]], body: message.body });
   }
 
   /** Somebody has made room. */
@@ -75,5 +87,5 @@ export class Squeeze {
 const tightShare = 0.93;
 const fillerBytes = 100_000;
 const roomyBytes = 64 * 1024 * 1024;
-const noticedMsMax = 30_000;
+const noticedMsMax = 20_000;
 const restMsMax = 300_000;
