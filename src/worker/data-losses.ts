@@ -16,6 +16,7 @@ import type { DataLook, DataStream, StreamLife } from "./ports.ts";
 /** What happened to a stream. */
 export type DataLossKind = "missing" | "replaced" | "emptied" | "rewound";
 
+/** A stream that does not hold what it held. */
 export type DataLoss = { readonly stream: DataStream; readonly kind: DataLossKind };
 
 export type DataState = {
