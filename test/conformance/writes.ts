@@ -56,6 +56,12 @@ export function describeWrites(bed: TestBed): void {
       expect((await bed.jetStream.publish([message(`${stream}.c`)]))[0]?.kind).toBe("stored");
     });
 
+    test("into a full stream that discards the old removes the oldest message", async () => {
+      const stream = await bed.stream({ max_msgs: 2, discard: "old" });
+      await bed.store([message(`${stream}.a`), message(`${stream}.b`), message(`${stream}.c`)]);
+      expect(await bed.state(stream)).toMatchObject({ messages: 2, firstSequence: 2, lastSequence: 3 });
+    });
+
     test("with a roll-up leaves only that message on its subject", async () => {
       const stream = await bed.stream();
       await bed.store([message(`${stream}.a`), message(`${stream}.a`), message(`${stream}.b`)]);
