@@ -10,6 +10,7 @@ import { streamNames } from "../../src/protocol/names.ts";
 import { systemClock } from "../../src/system/clock.ts";
 import { leaderOf, type NatsServer } from "../../test/servers.ts";
 import type { Bed } from "./bed.ts";
+import type { WorkerSlot } from "./workers.ts";
 
 /** Something that was done to the system, with the time that it lasted. */
 export type Disturbance = { readonly kind: DisturbanceKind; readonly target: string; readonly fromMs: number; readonly untilMs: number };
@@ -78,12 +79,10 @@ async function disturbWorker(hand: Hand): Promise<void> {
   const { die, bed } = hand;
   const worker = oneOf(die, bed.workers);
   const chance = die.fraction();
-  // On a busy machine a worker needs its time to begin; most have it, or nothing would ever be done.
-  if (!worker.isReady && die.fraction() < 0.8) return;
   if (chance < 0.45) {
-    await lasting(hand, { kind: "worker killed", target: worker.name }, async () => { worker.signal("SIGKILL"); });
+    await lasting(hand, { kind: "worker killed", target: worker.name }, () => replaced(hand, worker, "SIGKILL"));
   } else if (chance < 0.7) {
-    await lasting(hand, { kind: "worker asked to end", target: worker.name }, async () => { worker.signal("SIGTERM"); });
+    await lasting(hand, { kind: "worker asked to end", target: worker.name }, () => replaced(hand, worker, "SIGTERM"));
   } else {
     await lasting(hand, { kind: "worker stopped", target: worker.name }, async () => {
       worker.signal("SIGSTOP");
@@ -93,6 +92,17 @@ async function disturbWorker(hand: Hand): Promise<void> {
     });
   }
 }
+
+/** Until the next process is ready, mostly: on a busy machine that takes its time, and workers that never began would never be done. */
+async function replaced(hand: Hand, worker: WorkerSlot, signal: "SIGKILL" | "SIGTERM"): Promise<void> {
+  const isImpatient = hand.die.fraction() < 0.15;
+  const before = worker.startCount;
+  const endAtMs = Date.now() + replaceMsMax;
+  worker.signal(signal);
+  while (!isImpatient && !hand.signal.aborted && Date.now() < endAtMs && !(worker.startCount > before && worker.isReady)) await wait(hand, 100);
+}
+
+const replaceMsMax = 30_000;
 
 async function disturbServer(hand: Hand): Promise<void> {
   const server = oneOf(hand.die, hand.bed.servers.servers);
