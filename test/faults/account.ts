@@ -46,14 +46,30 @@ export type Account = { readonly counts: AccountCounts; readonly problems: reado
 export async function accounted(urls: readonly string[], ledger: Ledger, options: { readonly timeoutMs?: number } = {}): Promise<AccountCounts> {
   const endAtMs = Date.now() + (options.timeoutMs ?? 60_000);
   for (;;) {
-    const read = await readHoldings(urls).catch((error: unknown) => ({ error }));
-    const found = "error" in read ? undefined : accountOf(ledger, read);
-    if (found !== undefined && found.problems.length === 0 && isSettled(found.counts)) return found.counts;
-    // What was stored too early, or under another fence, stays so: there is nothing to wait for.
-    const isFinal = found?.problems.some(({ rule }) => rule === "A2" || rule === "A3") === true;
-    if (isFinal || Date.now() > endAtMs) throw new Error(found === undefined ? "the account could not be read" : accountText(found), { cause: "error" in read ? read.error : undefined });
+    const look = await accountNow(urls, ledger);
+    if (look.kind === "read" && look.account.problems.length === 0 && isSettled(look.account.counts)) return look.account.counts;
+    if (Date.now() > endAtMs || (look.kind === "read" && isFinal(look.account))) throw unsettled(look);
     await new Promise((resolve) => { setTimeout(resolve, 250); });
   }
+}
+
+type Look = { readonly kind: "read"; readonly account: Account } | { readonly kind: "failed"; readonly error: unknown };
+
+async function accountNow(urls: readonly string[], ledger: Ledger): Promise<Look> {
+  try {
+    return { kind: "read", account: accountOf(ledger, await readHoldings(urls)) };
+  } catch (error) {
+    return { kind: "failed", error };
+  }
+}
+
+/** What was stored too early, or under another fence, stays so: there is nothing to wait for. */
+function isFinal({ problems }: Account): boolean {
+  return problems.some(({ rule }) => rule === "A2" || rule === "A3");
+}
+
+function unsettled(look: Look): Error {
+  return look.kind === "read" ? new Error(accountText(look.account)) : new Error("the account could not be read", { cause: look.error });
 }
 
 /** The account at one moment. */
@@ -177,18 +193,22 @@ const exactRecords: Rule = ({ sent, live, archived }) => {
   const problems: string[] = [];
   if (live.length > 1) problems.push("has several records");
   if (archived.length > 1) problems.push(`is archived ${String(archived.length)} times`);
-  for (const { record, bytes } of [...live, ...archived]) {
-    if (!sameBytes(bytes, encodeRecord(record))) problems.push("has a record in other bytes than those of its content");
-    if (record.fence !== fenceOf(record)) problems.push(`is ${record.phase} at generation ${String(record.generation)} under fence ${String(record.fence)}, not ${String(fenceOf(record))}`);
-    if (record.generation > record.maxRetries) problems.push("was retried more often than allowed");
-    if (sent !== undefined && record.generation === 0 && "delayMs" in sent.wait && record.dueAtMs !== record.startedAtMs + sent.wait.delayMs) problems.push("is due at another time than start and delay give");
-  }
+  for (const held of [...live, ...archived]) problems.push(...recordProblems(held, sent));
   const [state] = live;
   const [ended] = archived;
   if (ended !== undefined && ended.record.phase !== "terminal") problems.push("has an archive record that is not terminal");
   if (state !== undefined && ended !== undefined && !sameBytes(state.bytes, ended.bytes)) problems.push("has an archive record that differs from its state");
   return problems;
 };
+
+function recordProblems({ record, bytes }: Timer["live"][number], sent: Timer["sent"]): readonly string[] {
+  const problems: string[] = [];
+  if (!sameBytes(bytes, encodeRecord(record))) problems.push("has a record in other bytes than those of its content");
+  if (record.fence !== fenceOf(record)) problems.push(`is ${record.phase} at generation ${String(record.generation)} under fence ${String(record.fence)}, not ${String(fenceOf(record))}`);
+  if (record.generation > record.maxRetries) problems.push("was retried more often than allowed");
+  if (sent !== undefined && record.generation === 0 && "delayMs" in sent.wait && record.dueAtMs !== record.startedAtMs + sent.wait.delayMs) problems.push("is due at another time than start and delay give");
+  return problems;
+}
 
 /** Creation is fence 1, and every transition adds one: a generation takes two, and its end one more. */
 function fenceOf(record: TimerRecord): number {

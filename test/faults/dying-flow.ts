@@ -2,8 +2,8 @@
 import { connectTimers } from "../../src/client/connect.ts";
 
 const client = await connectTimers({ servers: process.argv.slice(2) });
-let heldCount = 0;
-for await (const _ of client.resumes({ lookahead: 100 })) {
-  heldCount += 1;
-  process.stdout.write(`${String(heldCount)}\n`);
+const held: string[] = [];
+for await (const { resume } of client.resumes({ lookahead: 100 })) {
+  held.push(resume.lineage.execution);
+  process.stdout.write(`${String(held.length)}\n`);
 }

@@ -40,7 +40,7 @@ export async function readHoldings(urls: readonly string[]): Promise<Holdings> {
   const read = async <T>(role: StreamRole, form: (message: StoredMessage) => T | string | undefined, filter = ">"): Promise<T[]> => {
     const forms = (await readAll(urls, { stream: streamNames[role], filter })).map((message) => ({ message, value: form(message) }));
     unreadable.push(...forms.flatMap(({ message, value }) => (typeof value === "string" ? [`${message.subject}: ${value}`] : [])));
-    return forms.map(({ value }) => value).filter((value): value is Awaited<T> & object => typeof value === "object") as T[];
+    return forms.map(({ value }) => value).filter((value): value is Awaited<T> & object => typeof value === "object");
   };
   // Starts before records before archive: what moves on meanwhile is seen twice rather than not at all.
   const armed = await read("schedules", heldArmed);

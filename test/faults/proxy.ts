@@ -80,7 +80,7 @@ function join({ near, far, settings }: { readonly near: Socket; readonly far: So
       if (waitMs <= 0) to.write(chunk);
       else setTimeout(() => { if (!to.destroyed) to.write(chunk); }, Math.ceil(waitMs));
     });
-    from.on("error", link.cut);
+    from.on("error", () => { link.cut(); });
     // One side's end reaches the other unless the path between them is dead.
     from.on("close", () => { if (swallowed.size === 0 || from === near) link.cut(); });
   };

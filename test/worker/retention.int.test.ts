@@ -97,7 +97,7 @@ async function liveThrough({ world }: Bed, execution: string): Promise<void> {
 describe.each(["recommended", "floor"] as const)("on a %s server", (version) => {
   test("a timer lives, ends and is collected; its start is recognised until the tombstone is gone, and then is new", { timeout: 240_000 }, async () => {
     const bed = await open({ version });
-    const { world, broker } = bed;
+    const { world } = bed;
     const running = await world.startWorker();
     await liveThrough(bed, "ex-1");
     await forgetMarkers(bed);
