@@ -86,6 +86,7 @@ export class WorkLoop {
     this.#stopping.abort();
     this.#wakeUp();
     this.#handBack([...this.#ready.drain(), ...this.#delayed.drain()]);
+    this.#reportHeld();
     await Promise.race([Promise.all(this.#inFlight.keys()), this.#options.clock.sleep(graceMs)]);
     this.#handBack([...this.#inHand]);
   }
@@ -171,8 +172,12 @@ export class WorkLoop {
     const nowMs = this.#options.clock.monotonicMs();
     for (const item of this.#delayed.takeReady(nowMs)) this.#enqueue(item, nowMs);
     if (this.name !== "wake") return;
-    this.#options.metrics.wakesHeld(this.#delayed.size());
+    this.#reportHeld();
     if (this.#delayed.size() > 0 && this.#options.ports.clock.lowerBoundMs() === undefined) this.#refreshClock();
+  }
+
+  #reportHeld(): void {
+    if (this.name === "wake") this.#options.metrics.wakesHeld(this.#delayed.size());
   }
 
   #refreshClock(): void {

@@ -384,13 +384,15 @@ test("a wake that claims to be far too early is judged by its record, and held f
 });
 
 test("stopping hands back what is held and waits for what is being written", async () => {
-  const { clock, broker, open, start } = setUp();
+  const { clock, broker, open, start, metrics } = setUp();
   start(testTimer(1, { delayMs: 20_000 }));
   open("start");
   const wakes = open("wake");
   await clock.advance(19_700);
   expect(wakes.inHandCount()).toBe(1);
+  expect(metrics.held).toBe(1);
   await Promise.all([wakes.stop(1_000 as DurationMs), clock.advance(1_000)]);
   expect(wakes.inHandCount()).toBe(0);
   expect(broker.sources.wake.settled.at(-1)).toMatchObject({ how: "nak" });
+  expect(metrics.held).toBe(0);
 });
