@@ -140,14 +140,18 @@ function decideWaiting(record: WaitingRecord, { schedule, wake }: Seen, view: Sw
 
 /**
  * The unacknowledged wake is the memory of the owed resume; what is left of an older generation is none. While that wake
- * is there the resume may not be stored yet, and nobody can have answered it: time does not run out.
+ * is there the resume may not be stored yet, and nobody can have answered it: time does not run out. A schedule is no
+ * such memory: a broker that lost its tail has it back, but may pass it over for ever. A resume too many is harmless.
  */
 function decideElapsed({ record, revision }: { readonly record: ElapsedRecord; readonly revision: number }, { schedule, wake }: Seen, view: SweepView): SweepDecision {
   const armedAt = { generation: record.generation, fence: record.armedFence };
-  const willCome = [schedule, wake].some((armed) => armed !== undefined && inputAge(armed, armedAt) !== "older");
-  if (willCome) return { kind: "leave" };
+  const wakeAge = wake === undefined ? "older" : inputAge(wake, armedAt);
+  const scheduleAge = schedule === undefined ? "older" : inputAge(schedule, armedAt);
+  if (wakeAge !== "older" || scheduleAge === "newer") return { kind: "leave" };
   // What is owed comes first: a timer whose resume may be lost has not been left unanswered.
-  return isOwed(record, revision, view) ? { kind: "resume" } : decideTimeout(record, view.feedback, view.beganAtMs);
+  if (isOwed(record, revision, view)) return { kind: "resume" };
+  if (scheduleAge === "equal" && !isOverdue(record, view)) return { kind: "leave" };
+  return decideTimeout(record, view.feedback, view.beganAtMs);
 }
 
 /** An overdue schedule, as it was at the first look. */

@@ -67,10 +67,11 @@ export class TestBed {
     return this.connection.jetStream;
   }
 
-  /** A new stream over `<stream>.>`, with the settings that most streams of ours have. */
+  /** A new stream over `<stream>.>`, with the settings that most streams of ours have; it has a leader, which a replicated one elects after it was made. */
   async stream(config: Readonly<Record<string, unknown>> = {}): Promise<string> {
     const stream = this.unusedName();
     must(await this.connection.admin.createStream({ ...this.streamConfig(stream), ...config }));
+    await eventually("the stream has a leader", async () => (await this.jetStream.streamState(stream)).kind === "told");
     return stream;
   }
 
@@ -85,6 +86,7 @@ export class TestBed {
   async workQueue(consumer: Readonly<Record<string, unknown>> = {}): Promise<{ readonly stream: string; readonly consumer: string }> {
     const stream = await this.stream({ retention: "workqueue" });
     must(await this.connection.admin.createConsumer(stream, { ...consumerConfig, ...consumer }));
+    await eventually("the consumer has a leader", async () => (await this.jetStream.consumerState(stream, consumerConfig.durable_name)).kind === "told");
     return { stream, consumer: consumerConfig.durable_name };
   }
 

@@ -163,16 +163,6 @@ export function describeSources(bed: TestBed): void {
       expect(taken?.settle({ kind: "ack" })).toBe(true);
     });
 
-    test("delivers a message whose headers nobody should write like any other", async () => {
-      const target = await bed.workQueue();
-      await bed.store([
-        message(`${target.stream}.a`, { headers: [["Bad Name", "x"], ["K", "v"]] }),
-        message(`${target.stream}.b`, { headers: [["", "x"], ["K", "w"]] }),
-      ]);
-      const taken = await takeExactly(open(target), 2);
-      expect(taken.map((delivered) => delivered.message.headers.get("K"))).toEqual(["v", "w"]);
-    });
-
     test("waits while its consumer is paused", async () => {
       const target = await bed.workQueue();
       must(await bed.connection.admin.pauseConsumer({ ...target, untilMs: (Date.now() + 60_000) as never }));

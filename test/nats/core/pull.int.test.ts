@@ -1,4 +1,4 @@
-import { connect, headers } from "@nats-io/transport-node";
+import { connect, headers, type MsgHdrs } from "@nats-io/transport-node";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { custodyTrustMs, messageOverheadBytesMax, pullBackoffMsMax, pullBackoffMsMin, pullBufferBytesMax } from "../../../src/base/limits.ts";
 import { openBroker } from "../../../src/nats/core/connection.ts";
@@ -68,9 +68,21 @@ describe("a standing pull", () => {
     const { stream, open } = await queue();
     const client = await connect({ servers: [...servers.urls] });
     onTestFinished(() => client.close());
-    for (const code of [409, 503, 408, 100]) await client.request(`${stream}.${String(code)}`, "body", { headers: headers(code, "Consumer Deleted"), timeout: 5_000 });
+    for (const code of [409, 503, 408, 100]) await client.request(`${stream}.${String(code)}`, "body", { headers: headers(code, "Consumer Deleted"), timeout: 30_000 });
     const taken = await takeExactly(open(2), 4);
     expect(taken.map(({ message: { subject } }) => subject)).toEqual([409, 503, 408, 100].map((code) => `${stream}.${String(code)}`));
+  });
+
+  test("delivers a message whose headers nobody should write like any other", async () => {
+    const { stream, open } = await queue();
+    const client = await connect({ servers: [...servers.urls] });
+    onTestFinished(() => client.close());
+    for (const [index, odd] of ["Bad Name: x", ": x"].entries()) {
+      const bytes = Buffer.from(`NATS/1.0\r\n${odd}\r\nK: ${String(index)}\r\n\r\n`);
+      await client.request(`${stream}.${String(index)}`, "body", { headers: { encode: () => bytes } as unknown as MsgHdrs, timeout: 30_000 });
+    }
+    const taken = await takeExactly(open(2), 2);
+    expect(taken.map(({ message: { headers: received } }) => received.get("K"))).toEqual(["0", "1"]);
   });
 
   test("keeps what waits in its buffer from being delivered to others", { timeout: 120_000 }, async () => {
