@@ -38,6 +38,11 @@ export type CommandReceipt = {
   readonly sequence: number;
   /** The broker already had the same command, sent within the last two minutes. */
   readonly duplicate: boolean;
+  /**
+   * This call sent it more than once, since an acknowledgement did not come. Together with `duplicate` it says that
+   * `stale` may be the answer to a second copy of a command that had its effect.
+   */
+  readonly resent: boolean;
   /** Present exactly when it was awaited. */
   readonly outcome?: CommandOutcome;
 };

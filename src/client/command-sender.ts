@@ -25,11 +25,13 @@ export type SentCommand = {
   readonly sequence: number;
   /** The broker already had it, within its duplicate window. */
   readonly duplicate: boolean;
+  /** An earlier copy of this call was not acknowledged, and may be stored as well. */
+  readonly resent: boolean;
   /** Present when it was awaited. */
   readonly outcome?: CommandOutcome;
 };
 
-type Stored = Extract<PublishOutcome, { kind: "stored" }>;
+type Stored = Pick<SentCommand, "sequence" | "duplicate" | "resent">;
 type NotStored = Extract<PublishOutcome, { kind: "refused" | "unknown" }>;
 
 /** Sends commands and awaits their outcomes. */
@@ -51,16 +53,13 @@ export class CommandSender {
    * passed after storing. Rejects with a Failure: `capacity` when the stream is full.
    */
   async send(command: CommandMessage, outcomeTimeoutMs?: DurationMs): Promise<SentCommand> {
-    if (outcomeTimeoutMs === undefined) {
-      const { sequence, duplicate } = await this.#store(command, { messageId: command.messageId });
-      return { sequence, duplicate };
-    }
+    if (outcomeTimeoutMs === undefined) return await this.#store(command, { messageId: command.messageId });
     const expected = this.#inbox.expect();
     try {
       const replyTo = expected.subject;
-      const { sequence, duplicate } = await this.#store(command, { messageId: command.messageId, replyTo });
-      if (duplicate) await this.#store(command, { replyTo });
-      return { sequence, duplicate, outcome: commandOutcome(await expected.within(outcomeTimeoutMs)) };
+      const stored = await this.#store(command, { messageId: command.messageId, replyTo });
+      if (stored.duplicate) await this.#store(command, { replyTo });
+      return { ...stored, outcome: commandOutcome(await expected.within(outcomeTimeoutMs)) };
     } finally {
       expected.forget();
     }
@@ -72,14 +71,16 @@ export class CommandSender {
   }
 
   async #store(command: CommandMessage, how: { readonly messageId?: string; readonly replyTo?: string }): Promise<Stored> {
+    let resent = false;
     for (let attempt = 1; ; attempt += 1) {
       if (this.#stopped.aborted) throw stopped(command);
       // Starts and feedback lie in streams of their own, and a batch goes to one stream.
       const outcome = await this.#gatherers[command.verb === "start" ? "start" : "feedback"].publish(outgoing(command, how));
-      if (outcome.kind === "stored") return outcome;
+      if (outcome.kind === "stored") return { sequence: outcome.sequence, duplicate: outcome.duplicate, resent };
       // Nothing expects a sequence on a command's subject, so nothing can conflict.
       if (outcome.kind === "conflict") throw new InvariantError("expected: a command without an expectation never conflicts");
       if (!mayPass(outcome) || attempt >= commandAttemptCountMax) throw notStored(command, outcome);
+      resent ||= outcome.kind === "unknown";
       await this.#clock.sleep((commandRetryDelayMs * 2 ** (attempt - 1)) as DurationMs, this.#stopped);
     }
   }

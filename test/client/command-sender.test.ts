@@ -30,7 +30,7 @@ afterEach(() => { expect(clock.sleeperCount, "sleeps left behind").toBe(0); });
 
 describe("CommandSender", () => {
   it("sends context, body and message id, and no reply subject when nobody awaits the outcome", async () => {
-    await expect(sender.send(command)).resolves.toEqual({ sequence: 1, duplicate: false });
+    await expect(sender.send(command)).resolves.toEqual({ sequence: 1, duplicate: false, resent: false });
     expect(broker.published).toEqual([
       { subject: "durable_timer.commands.complete.v1", headers: [["Durable-Timer-Context", "{}"]], body: command.body, messageId: command.messageId },
     ]);
@@ -43,7 +43,7 @@ describe("CommandSender", () => {
     broker.reply("_INBOX.durable_timer.me.999", '{"v":1,"outcome":"rejected","code":"stale"}');
     broker.reply(broker.lastReplyTo() ?? "", '{"v":1,"outcome":"accepted","ref":"r","generation":1,"fence":3,"dueAt":"2030-01-01T00:00:00.000Z","state":"completed","later":true}');
     await expect(sent).resolves.toEqual({
-      sequence: 1, duplicate: false,
+      sequence: 1, duplicate: false, resent: false,
       outcome: { kind: "accepted", generation: 1, fence: 3, dueAt: new Date("2030-01-01T00:00:00.000Z"), state: "completed" },
     });
   });
@@ -70,7 +70,7 @@ describe("CommandSender", () => {
     await clock.advance(999);
     expect(isDone).toBe(false);
     await clock.advance(1);
-    await expect(sent).resolves.toEqual({ sequence: 1, duplicate: false, outcome: { kind: "unknown" } });
+    await expect(sent).resolves.toEqual({ sequence: 1, duplicate: false, resent: false, outcome: { kind: "unknown" } });
   });
 
   it("passes over a reply that is no outcome", async () => {
@@ -86,14 +86,14 @@ describe("CommandSender", () => {
     const sent = sender.send(command, oneSecond);
     await clock.advance(0);
     broker.reply(broker.lastReplyTo() ?? "", '{"v":1,"outcome":"duplicate","state":"completed"}');
-    await expect(sent).resolves.toEqual({ sequence: 40, duplicate: true, outcome: { kind: "duplicate", state: "completed" } });
+    await expect(sent).resolves.toEqual({ sequence: 40, duplicate: true, resent: false, outcome: { kind: "duplicate", state: "completed" } });
     expect(broker.published.map(({ messageId }) => messageId)).toEqual([command.messageId, undefined]);
     expect(broker.published[0]?.headers).toEqual(broker.published[1]?.headers);
   });
 
   it("does not send a duplicate again when nobody awaits its outcome", async () => {
     broker.answers.push({ kind: "stored", sequence: 40, duplicate: true });
-    await expect(sender.send(command)).resolves.toEqual({ sequence: 40, duplicate: true });
+    await expect(sender.send(command)).resolves.toEqual({ sequence: 40, duplicate: true, resent: false });
     expect(broker.published).toHaveLength(1);
   });
 
@@ -101,7 +101,7 @@ describe("CommandSender", () => {
     broker.answers.push({ kind: "unknown", failure: timeout });
     const sent = sender.send(command);
     await clock.advance(commandRetryDelayMs);
-    await expect(sent).resolves.toMatchObject({ duplicate: false });
+    await expect(sent).resolves.toMatchObject({ duplicate: false, resent: true });
     expect(broker.published.map(({ messageId }) => messageId)).toEqual([command.messageId, command.messageId]);
   });
 

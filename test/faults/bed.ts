@@ -89,8 +89,11 @@ function openFlow({ world, ledger }: { readonly world: World; readonly ledger: L
   };
   const giveFeedback = async (verb: Extract<FeedbackVerb, "retry" | "complete">, target: FeedbackTarget, isSecondDelivery: boolean): Promise<boolean> => {
     for (let isRepeated = isSecondDelivery; !stopping.signal.aborted; isRepeated = true) {
-      const outcome = await world.client[verb](target, { outcomeTimeoutMs: 15_000 }).then((receipt) => receipt.outcome, () => undefined);
-      if (outcome?.kind === "rejected" && !(isRepeated && outcome.code === "stale")) rejected.push(`${outcome.code} ${target.lineage.execution} generation ${String(target.generation)}`);
+      const receipt = await world.client[verb](target, { outcomeTimeoutMs: 15_000 }).catch(() => undefined);
+      const outcome = receipt?.outcome;
+      // The client, too, sends again what was not acknowledged.
+      const isSecondCopy = isRepeated || receipt?.duplicate === true || receipt?.resent === true;
+      if (outcome?.kind === "rejected" && !(isSecondCopy && outcome.code === "stale")) rejected.push(`${outcome.code} ${target.lineage.execution} generation ${String(target.generation)}`);
       ledger.answered(verb, target, outcome);
       if (outcome !== undefined && outcome.kind !== "unknown") return true;
     }
