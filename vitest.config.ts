@@ -43,8 +43,8 @@ export default defineConfig({
           hookTimeout: 120_000,
         },
       },
-      // Every file starts servers and workers of its own and stops, cuts or starves them: one after the other.
-      { test: { name: "fault", include: ["test/faults/**/*.fault.test.ts"], testTimeout: 120_000, hookTimeout: 120_000, fileParallelism: false } },
+      // Every file starts servers and workers of its own, and mostly waits for them.
+      { test: { name: "fault", include: ["test/faults/**/*.fault.test.ts"], testTimeout: 300_000, hookTimeout: 120_000 } },
       {
         test: {
           name: "api",

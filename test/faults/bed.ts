@@ -8,6 +8,8 @@ import type { StartRequest } from "../../src/client/start.ts";
 import { consumerNames, streamNames } from "../../src/protocol/names.ts";
 import { workerConfigVariable } from "../../src/resource/names.ts";
 import { workerConfigText } from "../../src/resource/worker-config.ts";
+import { systemSha256 } from "../../src/system/sha256.ts";
+import { timerKey } from "../../src/timer/identity.ts";
 import type { FeedbackVerb } from "../../src/timer/record.ts";
 import type { ConsumerState } from "../../src/nats/core/jetstream.ts";
 import { openWorld, request, told, until, type World, type WorkerProcess, type WorldOptions } from "../worker/world.ts";
@@ -16,7 +18,10 @@ import { Ledger } from "./ledger.ts";
 
 /** A flow's owner at work. */
 export type Flow = {
-  /** Codes of feedback that was rejected, with the timer; without second copies that came when the first had already taken effect. */
+  /**
+   * Codes of feedback that was rejected, with the timer. A retry that was answered `stale` counts only if it had no effect: its
+   * outcome may be that of a second delivery, when the first one's was lost with a connection, and its timer has moved on since.
+   */
   readonly rejected: readonly string[];
   stop(): Promise<void>;
 };
@@ -77,7 +82,11 @@ export function eventually(what: string, check: () => Promise<boolean> | boolean
 }
 
 function openFlow({ world, ledger }: { readonly world: World; readonly ledger: Ledger }, plan: FlowPlan): Flow {
-  const rejected: string[] = [];
+  const rejections: { readonly text: string; readonly staleRetry?: FeedbackTarget }[] = [];
+  const hadEffect = ({ lineage, generation }: FeedbackTarget): boolean => {
+    const { ref } = timerKey(lineage, systemSha256);
+    return ledger.resumes.some((resume) => resume.ref === ref && resume.generation > generation);
+  };
   const stopping = new AbortController();
   const answers = new Set<Promise<void>>();
   const handle = async (delivery: ResumeDelivery): Promise<void> => {
@@ -93,7 +102,10 @@ function openFlow({ world, ledger }: { readonly world: World; readonly ledger: L
       const outcome = receipt?.outcome;
       // The client, too, sends again what was not acknowledged.
       const isSecondCopy = isRepeated || receipt?.duplicate === true || receipt?.resent === true;
-      if (outcome?.kind === "rejected" && !(isSecondCopy && outcome.code === "stale")) rejected.push(`${outcome.code} ${target.lineage.execution} generation ${String(target.generation)}`);
+      const isStale = outcome?.kind === "rejected" && outcome.code === "stale";
+      if (outcome?.kind === "rejected" && !(isSecondCopy && isStale)) {
+        rejections.push({ text: `${outcome.code} ${verb} ${target.lineage.execution} generation ${String(target.generation)}`, ...(isStale && verb === "retry" ? { staleRetry: target } : {}) });
+      }
       ledger.answered(verb, target, outcome);
       if (outcome !== undefined && outcome.kind !== "unknown") return true;
     }
@@ -107,7 +119,7 @@ function openFlow({ world, ledger }: { readonly world: World; readonly ledger: L
     await Promise.all(answers);
   })();
   return {
-    rejected,
+    get rejected() { return rejections.filter(({ staleRetry }) => staleRetry === undefined || !hadEffect(staleRetry)).map(({ text }) => text); },
     stop: async () => {
       stopping.abort();
       await running;
