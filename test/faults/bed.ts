@@ -2,6 +2,7 @@
  * What every fault starts from: a world of real servers, a ledger of what is sent to it, a flow that answers resumes, and the account at the
  * end. Workers are processes of their own.
  */
+import type { CommandReceipt } from "../../src/client/client.ts";
 import type { FeedbackTarget } from "../../src/client/feedback.ts";
 import type { ResumeDelivery } from "../../src/client/resumes.ts";
 import type { StartRequest } from "../../src/client/start.ts";
@@ -96,16 +97,19 @@ function openFlow({ world, ledger }: { readonly world: World; readonly ledger: L
     const isAnswered = (verb === "complete" && plan.ending === "open") || (await giveFeedback(verb, resume, delivery.deliveryCount > 1));
     if (isAnswered) delivery.ack();
   };
+  const note = (verb: FeedbackVerb, target: FeedbackTarget, { receipt, isRepeated }: { readonly receipt: CommandReceipt; readonly isRepeated: boolean }): void => {
+    const { outcome } = receipt;
+    if (outcome?.kind !== "rejected") return;
+    const isStale = outcome.code === "stale";
+    // The client, too, sends again what was not acknowledged.
+    if (isStale && (isRepeated || receipt.duplicate || receipt.resent)) return;
+    rejections.push({ text: `${outcome.code} ${verb} ${target.lineage.execution} generation ${String(target.generation)}`, ...(isStale && verb === "retry" ? { staleRetry: target } : {}) });
+  };
   const giveFeedback = async (verb: Extract<FeedbackVerb, "retry" | "complete">, target: FeedbackTarget, isSecondDelivery: boolean): Promise<boolean> => {
     for (let isRepeated = isSecondDelivery; !stopping.signal.aborted; isRepeated = true) {
       const receipt = await world.client[verb](target, { outcomeTimeoutMs: 15_000 }).catch(() => undefined);
       const outcome = receipt?.outcome;
-      // The client, too, sends again what was not acknowledged.
-      const isSecondCopy = isRepeated || receipt?.duplicate === true || receipt?.resent === true;
-      const isStale = outcome?.kind === "rejected" && outcome.code === "stale";
-      if (outcome?.kind === "rejected" && !(isSecondCopy && isStale)) {
-        rejections.push({ text: `${outcome.code} ${verb} ${target.lineage.execution} generation ${String(target.generation)}`, ...(isStale && verb === "retry" ? { staleRetry: target } : {}) });
-      }
+      if (receipt !== undefined) note(verb, target, { receipt, isRepeated });
       ledger.answered(verb, target, outcome);
       if (outcome !== undefined && outcome.kind !== "unknown") return true;
     }
