@@ -8,7 +8,7 @@
  */
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -169,6 +169,9 @@ class ServerProcess implements NatsServer {
 
   pause(): void {
     this.#process?.kill("SIGSTOP");
+    // A thread on another core may still work for a moment, and answer what is sent right after this.
+    const endAtMs = Date.now() + pauseMsMax;
+    while (this.pid !== 0 && !hasStopped(this.pid) && Date.now() < endAtMs);
   }
 
   resume(): void {
@@ -278,3 +281,17 @@ export async function leaderOf(servers: NatsServers, stream: string): Promise<Na
   throw new Error(`no leader of ${stream}`);
 }
 
+/** True when no thread of a process runs any more; without /proc it is taken at the signal's word. */
+function hasStopped(pid: number): boolean {
+  const tasks = `/proc/${String(pid)}/task`;
+  if (!existsSync(tasks)) return true;
+  return readdirSync(tasks).every((task) => {
+    try {
+      return /\) [TtZX] /.test(readFileSync(join(tasks, task, "stat"), "utf8"));
+    } catch {
+      return true;
+    }
+  });
+}
+
+const pauseMsMax = 5_000;
