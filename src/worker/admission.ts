@@ -72,6 +72,9 @@ export class Admission implements Gate {
   }
 
   /** Open for feedback and wakes, whatever room there is, unless what they are decided from is lost. */
+  /** False while a data stream has lost what it held, or nobody has looked yet: what is absent may then have been there. */
+  readonly isDataWhole = (): boolean => this.#data.isWhole;
+
   readonly dataGate: Gate = {
     isOpen: () => !isUndecidable(this.#data),
     waitOpen: (signal) => this.#wait(() => !isUndecidable(this.#data), signal),

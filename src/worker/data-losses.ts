@@ -54,10 +54,13 @@ export function decideData(previous: DataState, look: DataLook | undefined): Dat
   return { isWhole: found.length === 0, found, losses, restored, known };
 }
 
-/** True when nothing may be decided at all: absence in STATE, or in SNAPSHOTS, would be taken for a fact. */
+/**
+ * True when nothing may be decided at all: absence in STATE, or in SNAPSHOTS, would be taken for a fact. A SNAPSHOTS that
+ * lost its tail is not: a timer whose snapshot went with it is recognised and set aside, and all others go on.
+ */
 export function isUndecidable({ isWhole, found }: DataState): boolean {
   if (isWhole) return false;
-  return found.length === 0 || found.some(({ stream }) => stream === "state" || stream === "snapshots");
+  return found.length === 0 || found.some(({ stream, kind }) => stream === "state" || (stream === "snapshots" && kind !== "rewound"));
 }
 
 /**

@@ -170,9 +170,11 @@ class CollectPass {
     // While the archive is there, whoever walks over it carries its collection on.
     const finishable = unfinished.filter((_, index) => ["absent", "marker"].includes(present(archived[index], "one read per key").kind));
     const finished = await finishTombstones(this.#context, finishable);
-    const buried = orphans.length === 0 ? [] : await collectOrphans(this.#context, orphans, decidedAtMs);
+    // What the last looks found absent may have been lost meanwhile, with all that STATE held.
+    const mayBury = orphans.length > 0 && await this.#mayGoOn();
+    const buried = mayBury ? await collectOrphans(this.#context, orphans, decidedAtMs) : [];
     finishable.forEach(({ key }, index) => { this.#done(key, present(finished[index], "one result per tombstone")); });
-    orphans.forEach(({ key }, index) => { this.#done(key, present(buried[index], "one result per orphan")); });
+    if (mayBury) orphans.forEach(({ key }, index) => { this.#done(key, present(buried[index], "one result per orphan")); });
   }
 
   /** Those of which neither a record nor an archive is known. */

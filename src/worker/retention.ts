@@ -3,6 +3,7 @@
  *
  * Each pass looks at the archive; once a day one of them looks at the snapshots too, and notes in STATE when. Without
  * anything to collect nothing is written but that note and, with it, the lease (I15). Without `retention` there is no collector.
+ * Nothing is collected while a data stream is not what it was: no pass begins, and one under way ends.
  */
 import type { Clock } from "../base/clock.ts";
 import { failureIn } from "../base/failure.ts";
@@ -29,6 +30,8 @@ export type CollectorOptions = {
   readonly metrics: WorkerMetrics;
   /** Unique per process. */
   readonly workerId: string;
+  /** What is absent is a fact only while this holds: a STATE that was emptied would make orphans of all snapshots (I3). */
+  readonly isDataWhole: () => boolean;
   readonly settings: RetentionSettings;
 };
 
@@ -63,6 +66,7 @@ export class Collector {
   }
 
   async #turn(signal: AbortSignal): Promise<void> {
+    if (!this.#options.isDataWhole()) return;
     const { ports, clock, settings, metrics } = this.#options;
     const nowMs = await brokerNowMs(ports.clock);
     const note = await this.#readNote();
@@ -89,6 +93,7 @@ export class Collector {
     let isHeld = false;
     return {
       hold: async () => {
+        if (!this.#options.isDataWhole()) return false;
         if (isHeld) return await this.#lease.extend();
         isHeld = await this.#lease.take() === "taken";
         return isHeld;

@@ -82,7 +82,7 @@ export class Worker {
     const group = new TaskGroup();
     group.spawn("admission", (signal) => admission.run(signal));
     group.spawn("sweep", (signal) => sweeper.run(signal));
-    const collector = this.#openCollector();
+    const collector = this.#openCollector(admission);
     if (collector !== undefined) group.spawn("collection", (signal) => collector.run(signal));
     for (const loop of this.#loops) group.spawn(loop.name, () => loop.run());
     await untilAborted(AbortSignal.any([stop, group.signal, admission.madeAnew]));
@@ -93,10 +93,10 @@ export class Worker {
   }
 
   /** Nothing is collected unless the resource asks for it. */
-  #openCollector(): Collector | undefined {
+  #openCollector({ isDataWhole }: Admission): Collector | undefined {
     const { ports, settings, clock, log, metrics, sha256, random } = this.#options;
     const { workerId, retention } = settings;
-    return retention === undefined ? undefined : new Collector({ ports, clock, random, sha256, log, metrics, workerId, settings: retention });
+    return retention === undefined ? undefined : new Collector({ ports, clock, random, sha256, log, metrics, workerId, isDataWhole, settings: retention });
   }
 
   #open(topology: UsableTopology): { readonly admission: Admission; readonly sweeper: Sweeper } {

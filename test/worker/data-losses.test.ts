@@ -68,6 +68,10 @@ describe("what follows from a loss", () => {
     expect([initialData, seen].map(isUndecidable)).toEqual([true, false]);
     expect(isUndecidable(looks({ ...whole, hasOwnerKey: false }))).toBe(true);
     expect(isUndecidable(looks(but("snapshots", undefined)))).toBe(true);
+    const grown = (stream: "state" | "snapshots") => decideData(seen, but(stream, { lastSequence: 9 }));
+    expect(isUndecidable(decideData(grown("state"), but("state", { lastSequence: 8 })))).toBe(true);
+    // The timers whose snapshots went with the tail are recognised one by one.
+    expect(isUndecidable(decideData(grown("snapshots"), but("snapshots", { lastSequence: 8 })))).toBe(false);
     for (const stream of ["terminals", "resumes", "feedback", "commands"] as const) expect(isUndecidable(looks(but(stream, undefined)))).toBe(false);
   });
 

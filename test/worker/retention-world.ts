@@ -34,6 +34,9 @@ export class RetentionWorld {
     return timers;
   }
 
+  /** What admission says of the data streams. */
+  isDataWhole = true;
+
   context(ports: WorkerPorts = this.broker.ports) {
     return { ports, clock: this.clock, sha256: systemSha256, log: this.log, metrics: this.metrics, dedupeMs };
   }
@@ -49,7 +52,7 @@ export class RetentionWorld {
   }
 
   collector(settings: Partial<RetentionSettings> = {}, workerId = "w1"): Collector {
-    return new Collector({ ports: this.broker.ports, clock: this.clock, random: seededRandom(1), sha256: systemSha256, log: this.log, metrics: this.metrics, workerId, settings: { archiveAgeMs, dedupeMs, ...settings } });
+    return new Collector({ ports: this.broker.ports, clock: this.clock, random: seededRandom(1), sha256: systemSha256, log: this.log, metrics: this.metrics, workerId, isDataWhole: () => this.isDataWhole, settings: { archiveAgeMs, dedupeMs, ...settings } });
   }
 
   /** What stands in a snapshot's place. */

@@ -47,7 +47,7 @@ const eager: RetentionSettings = { archiveAgeMs: ms(1), dedupeMs: ms(3_600_000),
 async function collect({ ports }: Bed, settings: RetentionSettings, isDone: (metrics: FakeWorkerMetrics) => boolean): Promise<FakeWorkerMetrics> {
   const metrics = new FakeWorkerMetrics();
   const log = new FakeLog();
-  const collector = new Collector({ ports, clock: systemClock, random: seededRandom(1), sha256: systemSha256, log, metrics, workerId: systemRandom.token(8), settings });
+  const collector = new Collector({ ports, clock: systemClock, random: seededRandom(1), sha256: systemSha256, log, metrics, workerId: systemRandom.token(8), isDataWhole: () => true, settings });
   const stop = new AbortController();
   const running = collector.run(stop.signal);
   await until(`the collection, which has done ${JSON.stringify([...metrics.counts])}`, () => isDone(metrics) || undefined, 60_000);

@@ -39,6 +39,21 @@ describe("a collector", () => {
     await Promise.all(running);
   });
 
+  test("begins nothing, and goes on with nothing, while a data stream is not what it was", async () => {
+    const world = new RetentionWorld();
+    const stop = new AbortController();
+    const running = world.collector().run(stop.signal);
+    world.isDataWhole = false;
+    world.end(2);
+    await world.clock.advance(archiveAgeMs + oneTurnMs);
+    expect(world.broker.faults.attempts).toEqual([]);
+    world.isDataWhole = true;
+    await world.clock.advance(oneTurnMs);
+    expect(world.metrics.count("collection collected")).toBe(2);
+    stop.abort();
+    await running;
+  });
+
   test("waits for the broker's clock, and comes back when it is there", async () => {
     const world = new RetentionWorld();
     world.end(2);
