@@ -18,5 +18,11 @@ export function armedIn(message: StoredMessage): Armed {
   const fence = /^(\d{1,10}):(\d{1,10})$/.exec(message.headers.get(headerNames.fence) ?? "");
   const dueAt = /^\d{1,16}$/.exec(message.headers.get(headerNames.dueAt) ?? "");
   if (fence === null || dueAt === null) return { generation: 0, fence: 0, dueAtMs: 0 as EpochMs, sequence };
-  return { generation: Number(fence[1]), fence: Number(fence[2]), dueAtMs: Number(dueAt[0]) as EpochMs, sequence };
+  return { generation: Number(fence[1]), fence: Number(fence[2]), dueAtMs: Number(dueAt[0]) as EpochMs, sequence, ...fireAtOf(message) };
+}
+
+function fireAtOf({ headers }: StoredMessage): Pick<Armed, "fireAtMs"> {
+  const instant = /^@at (\S+)$/.exec(headers.get("Nats-Schedule") ?? "")?.[1];
+  const fireAtMs = instant === undefined ? Number.NaN : Date.parse(instant);
+  return Number.isNaN(fireAtMs) ? {} : { fireAtMs: fireAtMs as EpochMs };
 }

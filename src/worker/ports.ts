@@ -59,7 +59,14 @@ export interface SnapshotStore {
 }
 
 /** A schedule, or the wake that it became. */
-export type Armed = { readonly generation: number; readonly fence: number; readonly dueAtMs: EpochMs; readonly sequence: number };
+export type Armed = {
+  readonly generation: number;
+  readonly fence: number;
+  readonly dueAtMs: EpochMs;
+  readonly sequence: number;
+  /** Of a schedule: when it fires; a good while after it was due when its timer was set aside. */
+  readonly fireAtMs?: EpochMs;
+};
 
 export type ArmItem = {
   readonly key: TimerKey;

@@ -130,7 +130,7 @@ function decideWaiting(record: WaitingRecord, { schedule, wake }: Seen, view: Sw
     case "older":
       return { kind: "rearm" };
     case "equal":
-      return isOverdue(record, view) ? { kind: "suspect", sequence: schedule.sequence } : { kind: "leave" };
+      return isPassedOver(schedule, view) ? { kind: "suspect", sequence: schedule.sequence } : { kind: "leave" };
     case "newer":
       return { kind: "leave" };
     default:
@@ -141,7 +141,8 @@ function decideWaiting(record: WaitingRecord, { schedule, wake }: Seen, view: Sw
 /**
  * The unacknowledged wake is the memory of the owed resume; what is left of an older generation is none. While that wake
  * is there the resume may not be stored yet, and nobody can have answered it: time does not run out. A schedule is no
- * such memory: a broker that lost its tail has it back, but may pass it over for ever. A resume too many is harmless.
+ * such memory: a broker that lost its tail has it back, but may pass it over for ever. A resume too many is harmless. But
+ * while it may still fire, as that of a timer that was set aside, time does not run out either.
  */
 function decideElapsed({ record, revision }: { readonly record: ElapsedRecord; readonly revision: number }, { schedule, wake }: Seen, view: SweepView): SweepDecision {
   const armedAt = { generation: record.generation, fence: record.armedFence };
@@ -150,8 +151,13 @@ function decideElapsed({ record, revision }: { readonly record: ElapsedRecord; r
   if (wakeAge !== "older" || scheduleAge === "newer") return { kind: "leave" };
   // What is owed comes first: a timer whose resume may be lost has not been left unanswered.
   if (isOwed(record, revision, view)) return { kind: "resume" };
-  if (scheduleAge === "equal" && !isOverdue(record, view)) return { kind: "leave" };
+  if (schedule !== undefined && scheduleAge === "equal" && !isPassedOver(schedule, view)) return { kind: "leave" };
   return decideTimeout(record, view.feedback, view.beganAtMs);
+}
+
+/** True when a schedule should have fired by now. */
+function isPassedOver({ fireAtMs, dueAtMs }: Armed, { graceMs, nowMs }: SweepView): boolean {
+  return later(fireAtMs ?? dueAtMs, graceMs) < nowMs;
 }
 
 /** An overdue schedule, as it was at the first look. */

@@ -10,6 +10,12 @@ describe("what a schedule carries", () => {
     expect(read(armedHeaders({ generation: 2, fence: 7, dueAtMs: at(0) }))).toEqual({ generation: 2, fence: 7, dueAtMs: at(0), sequence: 4 });
   });
 
+  test("says when a schedule fires", () => {
+    const headers = armedHeaders({ generation: 2, fence: 7, dueAtMs: at(0) });
+    expect(read([...headers, ["Nats-Schedule", `@at ${new Date(at(60_000)).toISOString()}`]]).fireAtMs).toBe(at(60_000));
+    expect(read([...headers, ["Nats-Schedule", "@every 1s"]]).fireAtMs).toBeUndefined();
+  });
+
   test.each([
     { headers: [], because: "there is nothing" },
     { headers: [["Durable-Timer-Fence", "2:7"]], because: "the due time is missing" },

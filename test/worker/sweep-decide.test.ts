@@ -92,6 +92,7 @@ describe("an elapsed record without feedback", () => {
     { name: "is left as long as its wake is there", evidence: seen({ wake: armed(0, 1) }), changes: fail, want: "leave", because: "the resume may not be stored yet, so nobody can have answered" },
     { name: "is left while its schedule has come back and may fire", evidence: seen({ schedule: armed(0, 1) }), changes: { ...fail, nowMs: at(60_000) }, want: "leave", because: "the broker has not had its time" },
     { name: "is ended when its schedule has come back and never fires", evidence: seen({ schedule: armed(0, 1) }), changes: fail, want: "fail", because: "its resume was stored, or it would be owed" },
+    { name: "is left while it is set aside", evidence: seen({ schedule: { ...armed(0, 1), fireAtMs: at(3_600_000) } }), changes: fail, want: "leave", because: "its resume could not be published, and a person may yet mend what is missing" },
     { name: "is judged by the sweep's beginning", changes: { ...fail, beganAtMs: at(89_999) }, want: "leave", because: "what is written names that time, and may not lie before the time is up" },
     { name: "after a break is resumed first", changes: { ...fail, owedSinceMs: at(0) }, want: "resume", because: "its resume may never have been stored" },
     { name: "that was noted by an unknown sweep is resumed", swept: noted7, changes: again, want: "resume", because: "that sweep may have died in between" },
