@@ -21,7 +21,7 @@ describe("a schedule", () => {
     const [outcome] = await bed.ports.schedules.arm([armed]);
     expect(outcome?.kind).toBe("stored");
     expect(await bed.ports.schedules.look([armed.key, freshKey()])).toEqual([
-      { kind: "seen", schedule: { generation: 2, fence: 7, dueAtMs: armed.dueAtMs, sequence: outcome?.kind === "stored" && outcome.revision } },
+      { kind: "seen", schedule: { generation: 2, fence: 7, dueAtMs: armed.dueAtMs, fireAtMs: armed.fireAtMs, sequence: outcome?.kind === "stored" && outcome.revision } },
       { kind: "seen" },
     ]);
   });
