@@ -9,6 +9,7 @@ export const WITHOUT_MIRROR_TEST: Readonly<Record<string, string>> = {
   "src/nats/core/delivered.ts": "test/conformance/sources.ts, against real servers",
   "src/nats/core/link.ts": "test/conformance/, against real servers",
   "src/nats/core/nats-jetstream.ts": "test/conformance/, against real servers",
+  "src/nats/core/publish-group.ts": "test/nats/stage-writer.test.ts and test/client/command-gatherer.test.ts settle every kind of batch",
   "src/nats/core/scan-cursor.ts": "test/conformance/reads.ts and crash.ts, against real servers",
   "src/nats/core/scan.ts": "test/conformance/reads.ts and crash.ts, against real servers",
   "src/nats/core/stream-state.ts": "test/conformance/admin.ts, against real servers",

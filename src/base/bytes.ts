@@ -13,6 +13,9 @@ export function utf8(text: string): Uint8Array<ArrayBuffer> {
   return encoder.encode(text);
 }
 
+/** The body of a message without one. */
+export const noBytes = new Uint8Array(0);
+
 /** The longest beginning of `text` whose UTF-8 has at most that many bytes; no character is cut in two. */
 export function cutToBytes(text: string, bytesMax: number): string {
   const bytes = utf8(text);

@@ -5,6 +5,7 @@
  * Commands are stored by the broker before a call returns; whether they took effect is their outcome, which a worker
  * tells. Everything here may be repeated safely: identity, generation and fence make a second copy harmless.
  */
+import { noBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import { outcomeTimeoutMs } from "../base/limits.ts";
 import type { Random } from "../base/random.ts";
@@ -112,9 +113,9 @@ export function timerClient(tools: ClientTools): TimerClient {
       const sent = await sender.send(message, timeoutOf(options, { awaitOutcome: false }));
       return { ...receipt(message.ref, sent), snapshotHash: waiting.snapshotHash, waiting };
     },
-    retry: (target, options = {}) => giveFeedback({ verb: "retry", target, body: options.body ?? noBody }, options),
-    complete: (target, options = {}) => giveFeedback({ verb: "complete", target, body: options.body ?? noBody }, options),
-    fail: (target, failure, options = {}) => giveFeedback({ verb: "fail", failure, target, body: options.body ?? noBody }, options),
+    retry: (target, options = {}) => giveFeedback({ verb: "retry", target, body: options.body ?? noBytes }, options),
+    complete: (target, options = {}) => giveFeedback({ verb: "complete", target, body: options.body ?? noBytes }, options),
+    fail: (target, failure, options = {}) => giveFeedback({ verb: "fail", failure, target, body: options.body ?? noBytes }, options),
     resumes: (options = {}) => iterations.open(options),
     close: async () => {
       stopping.abort();
@@ -125,8 +126,6 @@ export function timerClient(tools: ClientTools): TimerClient {
     },
   };
 }
-
-const noBody = new Uint8Array(0);
 
 function timeoutOf(options: SendOptions, defaults: { readonly awaitOutcome: boolean }): DurationMs | undefined {
   if (!(options.awaitOutcome ?? defaults.awaitOutcome)) return undefined;

@@ -5,12 +5,13 @@
  * G1 Two groups are under way at most; what comes meanwhile waits and makes the next group larger. So a lone command never
  *    waits, and the size of the groups follows the load.
  * G2 A group is bounded in messages and bytes. Small groups are published one by one, which is cheaper.
- * G3 A refused batch has stored nothing: its commands are then sent one by one, each with its own outcome. One that was not
- *    answered is unknown for each of them.
+ * G3 Each command has its own outcome, also when its batch was refused or not answered (nats/core/publish-group.ts).
  */
 import { present } from "../base/assert.ts";
-import { atomicBatchBytesMax, atomicBatchSizeMax, atomicBatchSizeMin, commandGroupsInFlightMax } from "../base/limits.ts";
+import { commandGroupsInFlightMax } from "../base/limits.ts";
+import { portionSize, type PortionLimits } from "../base/portions.ts";
 import type { JetStream, OutgoingMessage, PublishOutcome } from "../nats/core/jetstream.ts";
+import { groupLimits, publishGroup } from "../nats/core/publish-group.ts";
 
 type Waiting = {
   readonly message: OutgoingMessage;
@@ -56,7 +57,7 @@ export class CommandGatherer {
 
   #sendGroups(): void {
     while (this.#waiting.length > 0 && this.#underWay.size < commandGroupsInFlightMax) {
-      const group = this.#waiting.splice(0, groupSize(this.#waiting.map(({ message }) => message)));
+      const group = this.#waiting.splice(0, portionSize(this.#waiting, 0, waitingLimits));
       const sending = this.#send(group).finally(() => {
         this.#underWay.delete(sending);
         if (this.#waiting.length > 0) this.#schedule();
@@ -67,35 +68,12 @@ export class CommandGatherer {
 
   async #send(group: readonly Waiting[]): Promise<void> {
     try {
-      const outcomes = await this.#outcomes(group.map(({ message }) => message));
+      const outcomes = await publishGroup(this.#jetStream, group.map(({ message }) => message));
       for (const [index, { resolve }] of group.entries()) resolve(present(outcomes[index], "one outcome per command"));
     } catch (error) {
       for (const { reject } of group) reject(error);
     }
   }
-
-  async #outcomes(messages: readonly OutgoingMessage[]): Promise<readonly PublishOutcome[]> {
-    if (messages.length < atomicBatchSizeMin) return await this.#jetStream.publish(messages);
-    const outcome = await this.#jetStream.publishAtomically(messages);
-    switch (outcome.kind) {
-      case "stored":
-        return messages.map((_, index) => ({ kind: "stored", sequence: outcome.lastSequence - (messages.length - 1 - index), duplicate: false }));
-      case "unknown":
-        return messages.map(() => outcome);
-      case "conflict":
-      case "refused":
-      default:
-        return await this.#jetStream.publish(messages);
-    }
-  }
 }
 
-/** How many of the first messages make one group. */
-function groupSize(messages: readonly OutgoingMessage[]): number {
-  let bytes = 0;
-  for (const [index, { body }] of messages.entries()) {
-    bytes += body.length;
-    if (index === atomicBatchSizeMax || (index > 0 && bytes > atomicBatchBytesMax)) return index;
-  }
-  return messages.length;
-}
+const waitingLimits: PortionLimits<Waiting> = { ...groupLimits, bytesOf: ({ message }) => groupLimits.bytesOf(message) };

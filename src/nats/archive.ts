@@ -1,4 +1,5 @@
 /** Ended timers. A record is archived once, with the bytes that STATE held (I6), and goes only when it is collected. */
+import { noBytes } from "../base/bytes.ts";
 import { archiveMarkerTtlMs } from "../base/limits.ts";
 import { terminalMessageId } from "../protocol/ids.ts";
 import { streamNames, terminalSubject } from "../protocol/names.ts";
@@ -28,7 +29,7 @@ export function natsArchive(jetStream: JetStream, writer: StageWriter): Archive 
     // A message and no purge request: workers have no right to purge the archive, and a purge has no expectation.
     async remove(items) {
       const messages = items.map(({ key, expected }) => ({
-        subject: terminalSubject(key), headers: [[markerHeader, "PURGE"]] as const, body: noBody, expectedLastSubjectSequence: expected, rollup: true, ttlMs: archiveMarkerTtlMs,
+        subject: terminalSubject(key), headers: [[markerHeader, "PURGE"]] as const, body: noBytes, expectedLastSubjectSequence: expected, rollup: true, ttlMs: archiveMarkerTtlMs,
       }));
       const outcomes = await writer.write(streamNames.terminals, messages);
       return outcomes.map((outcome, index) => writeOutcome(outcome, items[index]?.expected));
@@ -40,8 +41,6 @@ export function natsArchive(jetStream: JetStream, writer: StageWriter): Archive 
 function createOutcome(outcome: PublishOutcome): WriteOutcome {
   return outcome.kind === "stored" && outcome.duplicate ? { kind: "exists" } : writeOutcome(outcome);
 }
-
-const noBody = new Uint8Array(0);
 
 /** The terminal record in a message, or its marker. */
 export function terminalIn(message: StoredMessage): ReadOutcome<TerminalRecord> {

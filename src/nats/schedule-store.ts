@@ -2,6 +2,7 @@
  * Native schedules. They carry no message id: arming again inside the duplicate window would be swallowed and no wake
  * would ever come; the expected sequence of their subject is their guard.
  */
+import { noBytes } from "../base/bytes.ts";
 import { streamNames, scheduleSubject, wakeSubject } from "../protocol/names.ts";
 import type { ArmedLook, ScheduleStore } from "../worker/ports.ts";
 import type { Armed } from "../worker/ports.ts";
@@ -17,7 +18,7 @@ export function natsScheduleStore(jetStream: JetStream, writer: StageWriter): Sc
       const messages = items.map((item) => ({
         subject: scheduleSubject(item.key),
         headers: armedHeaders(item),
-        body: noBody,
+        body: noBytes,
         expectedLastSubjectSequence: item.expected ?? 0,
         schedule: { fireAtMs: item.fireAtMs, target: wakeSubject(item.key) },
       }));
@@ -45,5 +46,3 @@ function lookOf(schedule: LastMessage, wake: LastMessage): ArmedLook {
   if (wake.kind === "found") seen.wake = armedIn(wake.message);
   return { kind: "seen", ...seen };
 }
-
-const noBody = new Uint8Array(0);

@@ -1,4 +1,5 @@
 /** Start payloads with their contexts: written once, and replaced by nothing but the tombstone of a collected timer (I4). */
+import { noBytes } from "../base/bytes.ts";
 import { headerNames, snapshotSubject, streamNames } from "../protocol/names.ts";
 import type { StoredMessage } from "../protocol/message.ts";
 import { decodeGrave, encodeGrave } from "../protocol/tombstone.ts";
@@ -30,7 +31,7 @@ export function natsSnapshotStore(jetStream: JetStream, writer: StageWriter): Sn
       const messages = items.map(({ key, grave, expected }) => ({
         subject: snapshotSubject(key),
         headers: [[headerNames.tombstone, encodeGrave(grave)]] as const,
-        body: noBody,
+        body: noBytes,
         expectedLastSubjectSequence: expected,
         ...(grave.expiresInMs === undefined ? {} : { ttlMs: grave.expiresInMs }),
       }));
@@ -39,8 +40,6 @@ export function natsSnapshotStore(jetStream: JetStream, writer: StageWriter): Sn
     },
   };
 }
-
-const noBody = new Uint8Array(0);
 
 /** The snapshot in a message, or what took its place. */
 export function snapshotIn(message: StoredMessage): SnapshotReading {

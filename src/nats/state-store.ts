@@ -1,4 +1,5 @@
 /** Live records, one subject each, under compare-and-set: plain publishes to the bucket's stream. */
+import { noBytes } from "../base/bytes.ts";
 import { stateMarkerTtlMs } from "../base/limits.ts";
 import { stateKey, stateSubject, streamNames } from "../protocol/names.ts";
 import { encodeRecord } from "../protocol/record-codec.ts";
@@ -26,7 +27,7 @@ export function natsStateStore(jetStream: JetStream, writer: StageWriter): State
     },
     async remove(items) {
       const messages = items.map(({ key, expected }) => ({
-        subject: subjectOf(key), headers: markerHeaders, body: noBody, expectedLastSubjectSequence: expected, rollup: true, ttlMs: stateMarkerTtlMs,
+        subject: subjectOf(key), headers: markerHeaders, body: noBytes, expectedLastSubjectSequence: expected, rollup: true, ttlMs: stateMarkerTtlMs,
       }));
       const outcomes = await writer.write(streamNames.state, messages);
       return outcomes.map((outcome, index) => writeOutcome(outcome, items[index]?.expected));
@@ -36,4 +37,3 @@ export function natsStateStore(jetStream: JetStream, writer: StageWriter): State
 
 const subjectOf = (key: TimerKey): string => stateSubject(stateKey(key));
 const markerHeaders = [[markerHeader, "PURGE"]] as const;
-const noBody = new Uint8Array(0);

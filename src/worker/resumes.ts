@@ -6,6 +6,7 @@
  */
 import { present, unreachable } from "../base/assert.ts";
 import { workerBatchBytesMax } from "../base/limits.ts";
+import { portionsOf } from "../base/portions.ts";
 import { payloadHash } from "../timer/hashes.ts";
 import type { ElapsedRecord } from "../timer/record.ts";
 import type { ReadFrom, SnapshotReading } from "./ports.ts";
@@ -13,25 +14,8 @@ import { note, type Progress, type WriteContext } from "./write-job.ts";
 
 /** Publishes the resume of each job's elapsed record. */
 export async function publishResumes(context: WriteContext, due: readonly Progress[]): Promise<void> {
-  for (const portion of portions(due)) await publishPortion(context, portion);
-}
-
-function portions(due: readonly Progress[]): readonly (readonly Progress[])[] {
-  const result: Progress[][] = [];
-  let current: Progress[] = [];
-  let bytes = 0;
-  for (const progress of due) {
-    const size = progress.job.record.payloadBytes;
-    if (current.length > 0 && bytes + size > workerBatchBytesMax) {
-      result.push(current);
-      current = [];
-      bytes = 0;
-    }
-    current.push(progress);
-    bytes += size;
-  }
-  if (current.length > 0) result.push(current);
-  return result;
+  const limits = { countMax: Infinity, bytesMax: workerBatchBytesMax, bytesOf: ({ job }: Progress) => job.record.payloadBytes };
+  for (const portion of portionsOf(due, limits)) await publishPortion(context, portion);
 }
 
 async function publishPortion(context: WriteContext, portion: readonly Progress[]): Promise<void> {

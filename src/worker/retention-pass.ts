@@ -10,6 +10,7 @@ import { present } from "../base/assert.ts";
 import { describeFailure, failureIn, type Failure } from "../base/failure.ts";
 import { collectionPerSecondMax, sweepReportCountMax, workerBatchBytesMax } from "../base/limits.ts";
 import type { Log } from "../base/log.ts";
+import { portionsOf } from "../base/portions.ts";
 import type { Sha256 } from "../base/sha256.ts";
 import { since, type DurationMs, type EpochMs, type MonotonicMs } from "../base/units.ts";
 import type { TimerKey } from "../timer/identity.ts";
@@ -125,7 +126,7 @@ class CollectPass {
   /** What lies in the snapshots' places, read in parts bounded in bytes; anything unexpected is asked of the leader. */
   async #readSnapshots(candidates: readonly Candidate[]): Promise<ReadonlyMap<TimerKey, SnapshotEvidence>> {
     const evidence = new Map<TimerKey, SnapshotEvidence>();
-    for (const part of partsOf(candidates)) {
+    for (const part of portionsOf(candidates, partLimits)) {
       const atFirst = await this.#readPart(part, "replica");
       const doubtful = part.filter(({ record }, index) => { const read = atFirst[index]; return read?.kind !== "snapshot" || read.hash !== record.value.snapshotHash; });
       const atLast = doubtful.length === 0 ? [] : await this.#readPart(doubtful, "leader");
@@ -227,18 +228,5 @@ function problemOf(kept: Kept): Pick<CollectResult, "problem"> {
   return kept.kind === "failed" ? { problem: kept.failure } : {};
 }
 
-/** Consecutive parts whose bodies together are within bounds, or which are one snapshot alone (I13). */
-function partsOf(candidates: readonly Candidate[]): readonly (readonly Candidate[])[] {
-  const parts: Candidate[][] = [];
-  let bytes = Infinity;
-  for (const candidate of candidates) {
-    const size = candidate.record.value.payloadBytes;
-    if (bytes + size > workerBatchBytesMax) {
-      parts.push([]);
-      bytes = 0;
-    }
-    parts.at(-1)?.push(candidate);
-    bytes += size;
-  }
-  return parts;
-}
+/** Bodies that are read together (I13). */
+const partLimits = { countMax: Infinity, bytesMax: workerBatchBytesMax, bytesOf: ({ record }: Candidate) => record.value.payloadBytes };

@@ -1,5 +1,5 @@
 /** What the JetStream side of a connection sees of it: the present session, and the tools to wait. */
-import { utf8 } from "../../base/bytes.ts";
+import { noBytes, utf8 } from "../../base/bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 import { Failure } from "../../base/failure.ts";
 import { apiTimeoutMs } from "../../base/limits.ts";
@@ -38,7 +38,7 @@ export function requestJson(link: Link, request: { readonly subject: string; rea
     session.request({
       subject,
       attempt,
-      body: payload === undefined ? noBody : utf8(JSON.stringify(payload)),
+      body: payload === undefined ? noBytes : utf8(JSON.stringify(payload)),
       timeoutMs: apiTimeoutMs,
       ...(request.headers === undefined ? {} : { headers: request.headers }),
       onReply: (reply) => {
@@ -62,6 +62,4 @@ export function readJson(attempt: string, message: ReceivedMessage): Told<Record
   }
 }
 
-/** The body of a request without one. */
-export const noBody = new Uint8Array(0);
 const decoder = new TextDecoder();

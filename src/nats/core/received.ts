@@ -1,5 +1,6 @@
 /** Messages as the connection hands them over, and the stored messages that they carry. */
 import type { Msg } from "@nats-io/transport-node";
+import { noBytes } from "../../base/bytes.ts";
 import type { StoredMessage } from "../../protocol/message.ts";
 import { headerStatus, messageHeaders } from "./headers.ts";
 
@@ -15,7 +16,7 @@ export type ReceivedMessage = {
 /** Reads past the client's lazy accessors, whose header parser throws; see headers.ts. */
 export function receivedMessage(msg: Msg): ReceivedMessage {
   const { _msg: frame, _rdata: raw } = msg as unknown as ClientFrame;
-  if (frame.hdr <= 0 || raw === undefined) return { subject: msg.subject, reply: msg.reply ?? "", body: raw ?? empty };
+  if (frame.hdr <= 0 || raw === undefined) return { subject: msg.subject, reply: msg.reply ?? "", body: raw ?? noBytes };
   const headerBytes = raw.subarray(0, frame.hdr);
   const status = headerStatus(headerBytes);
   return { subject: msg.subject, reply: msg.reply ?? "", ...(status === undefined ? {} : { status }), headerBytes, body: raw.subarray(frame.hdr) };
@@ -23,8 +24,6 @@ export function receivedMessage(msg: Msg): ReceivedMessage {
 
 /** The two fields of the client's message class that hold what came over the wire; test/nats/core/received pins them. */
 type ClientFrame = { readonly _msg: { readonly hdr: number }; readonly _rdata?: Uint8Array };
-
-const empty = new Uint8Array(0);
 
 /** What an acknowledgement subject says of its delivery. */
 export type DeliveryInfo = {
@@ -89,7 +88,7 @@ export function apiMessage(message: unknown): StoredMessage | undefined {
   const timestampNs = nanosFromRfc3339(time);
   if (timestampNs === undefined) return undefined;
   const headers = messageHeaders(typeof hdrs === "string" ? Buffer.from(hdrs, "base64") : undefined);
-  return { subject, sequence: seq, timestampNs, headers, body: typeof data === "string" ? Buffer.from(data, "base64") : empty };
+  return { subject, sequence: seq, timestampNs, headers, body: typeof data === "string" ? Buffer.from(data, "base64") : noBytes };
 }
 
 /** Nanoseconds since the epoch of an RFC 3339 instant in UTC, to its last digit; undefined when it is none. */

@@ -1,6 +1,6 @@
 /** One ephemeral consumer of a walk, read part by part. It lives no longer than the session in which it was made. */
 import { assert } from "../../base/assert.ts";
-import { utf8 } from "../../base/bytes.ts";
+import { noBytes, utf8 } from "../../base/bytes.ts";
 import { messageOverheadBytesMax, pullBufferBytesMax, pullExpiresMs, pullHeartbeatMs } from "../../base/limits.ts";
 import type { DurationMs } from "../../base/units.ts";
 import type { StoredMessage } from "../../protocol/message.ts";
@@ -9,7 +9,7 @@ import { apiFailure, timeoutFailure } from "./classify.ts";
 import { messageHeaders } from "./headers.ts";
 import { consumerStateFrom } from "./info.ts";
 import type { Told } from "./jetstream.ts";
-import { disconnectedFailure, noBody, requestJson } from "./link.ts";
+import { disconnectedFailure, requestJson } from "./link.ts";
 import type { Link } from "./link.ts";
 import { deliveredMessage, deliveryInfo } from "./received.ts";
 import type { ReceivedMessage } from "./received.ts";
@@ -115,7 +115,7 @@ export class Cursor {
   close(): void {
     this.#leave();
     const { session, link, options, consumer } = this.#parts;
-    session.send({ subject: `${link.apiPrefix}.CONSUMER.DELETE.${options.stream}.${consumer}`, body: noBody });
+    session.send({ subject: `${link.apiPrefix}.CONSUMER.DELETE.${options.stream}.${consumer}`, body: noBytes });
   }
 
   #request(): void {
